@@ -16,9 +16,6 @@ struct BlockwiseCall {
     U64 elements;
 };
 
-inline constexpr U32 kWarp = 32;
-inline constexpr U32 kWarps = kThreads / kWarp;
-
 // Elements `lane`, `lane` + 32, ... of block `block`.
 struct BlockLane {
     const BlockwiseCall& call;

@@ -11,6 +11,8 @@
 namespace mp::cuda {
 
 inline constexpr U32 kThreads = 256;  // in a block
+inline constexpr U32 kWarp = 32;      // threads
+inline constexpr U32 kWarps = kThreads / kWarp;
 
 template <int Tensors>
 struct Axis {

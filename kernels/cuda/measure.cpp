@@ -40,8 +40,6 @@ bool measurable(const TensorView& view) {
 constexpr DType kDTypes[] = {DType::fp64, DType::fp32, DType::fp16, DType::bf16, DType::e4m3, DType::e5m2};
 constexpr const char* kFormatNames[] = {"fp64", "fp32", "fp16", "bf16", "e4m3", "e5m2"};
 
-Outcome outcome_of(int code) { return code == 0 ? Outcome{} : Outcome{Status::refused, code}; }
-
 enum Kind { kStatistics, kHistogram, kDivergence, kNonfinite };
 constexpr const char* kKindNames[] = {"statistics", "histogram", "divergence", "nonfinite"};
 

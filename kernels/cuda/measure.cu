@@ -9,7 +9,6 @@
 namespace mp::cuda {
 namespace {
 
-constexpr U32 kWarps = kThreads / 32;
 constexpr U32 kBins = 256;
 
 // Columns of counters in shared memory, one per lane of a warp, so that a warp's increments meet in no bank.

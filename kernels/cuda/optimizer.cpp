@@ -43,9 +43,8 @@ Outcome launch_some(CUfunc_st* kernel, Stream stream, const OptimizerHead<Step>&
     }
     if (list.head.entries == 0) return {};
     void* arguments[] = {&list};
-    const int code =
-        driver().launch(kernel, list.head.blocks, 1, 1, kThreads, 1, 1, 0, stream, arguments, nullptr);
-    return code == 0 ? Outcome{} : Outcome{Status::refused, code};
+    return outcome_of(
+        driver().launch(kernel, list.head.blocks, 1, 1, kThreads, 1, 1, 0, stream, arguments, nullptr));
 }
 
 Outcome launch_blocks(CUfunc_st* kernel, Stream stream, const blockwise::Table& table, float* values,
@@ -55,9 +54,8 @@ Outcome launch_blocks(CUfunc_st* kernel, Stream stream, const blockwise::Table& 
     const U64 needed = (blocks_of(call) + kWarps - 1) / kWarps;
     if (needed == 0) return {};
     void* arguments[] = {&call};
-    const int code = driver().launch(kernel, static_cast<U32>(std::min(needed, kMostBlocks)), 1, 1, kThreads,
-                                     1, 1, 0, stream, arguments, nullptr);
-    return code == 0 ? Outcome{} : Outcome{Status::refused, code};
+    const auto blocks = static_cast<U32>(std::min(needed, kMostBlocks));
+    return outcome_of(driver().launch(kernel, blocks, 1, 1, kThreads, 1, 1, 0, stream, arguments, nullptr));
 }
 
 }  // namespace

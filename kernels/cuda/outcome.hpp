@@ -22,6 +22,9 @@ struct Outcome {
     explicit operator bool() const { return status == Status::ok; }
 };
 
+// Of a CUresult.
+inline Outcome outcome_of(int code) { return code == 0 ? Outcome{} : Outcome{Status::refused, code}; }
+
 const char* name_of(Status) noexcept;
 
 }  // namespace mp::cuda

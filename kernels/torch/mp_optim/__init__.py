@@ -221,13 +221,13 @@ def quantization_error(tensor, signed):
     `nonzero` counts the elements that are not 0, `lost` those of them that would become 0, and `sqnr` is the ratio of
     signal to error in dB (inf: no error; nan: an element is not finite)."""
     kept = dequantize_8bit(*quantize_8bit(tensor, signed), signed)
-    lost = int(((tensor != 0) & (kept == 0)).sum())
+    nonzero = tensor != 0
     signal, error = (float(x.double().square().sum()) for x in (tensor, kept - tensor))
     if not math.isfinite(signal):
         sqnr = math.nan
     else:
         sqnr = 10 * math.log10(signal / error) if error else math.inf
-    return QuantizationError(tensor.numel(), int((tensor != 0).sum()), lost, sqnr)
+    return QuantizationError(tensor.numel(), int(nonzero.sum()), int((nonzero & (kept == 0)).sum()), sqnr)
 
 
 def state_error(optimizer):
