@@ -116,8 +116,8 @@ Finding off_policy(Severity severity, const DeclaredPolicy& p) {
     return f;
 }
 
-// Products of fp32 that rounded their inputs although the policy forbids it.
-void judge_tf32(Case& c, const DeclaredPolicy& p) {
+// Products of fp32 that rounded their inputs although the policy forbids it. `check` is the answer about them.
+void judge_tf32(Case& c, const DeclaredPolicy& p, Check& check) {
     const OpSum* first = nullptr;
     std::uint64_t calls = 0, others = 0;
     for (const OpSum& s : c.model.ops) {
@@ -127,7 +127,6 @@ void judge_tf32(Case& c, const DeclaredPolicy& p) {
         if (!first || s.total.first < first->total.first) first = &s;
     }
     if (!first) return;
-    Check& check = *std::prev(c.out.checks.end(), 2);  // of matrix products
     check.answer = Check::Answer::no;
     check.violated = true;
     check.evidence = counted(calls, "call") + " round fp32 to TF32 or 16 bits; " + check.evidence;
@@ -148,13 +147,15 @@ void judge_tf32(Case& c, const DeclaredPolicy& p) {
 }
 
 void answer_tf32(Case& c, const DeclaredPolicy& p) {
-    for (const auto& [what, on] :
-         {std::pair{"matrix products", p.tf32_matmul}, {"convolutions", p.tf32_cudnn}}) {
-        c.out.checks.push_back({.answer = on ? Check::Answer::no : Check::Answer::yes,
-                                .sentence = std::string("fp32 ") + what + " may not use TF32",
-                                .evidence = shown(p.text)});
-    }
-    if (!p.tf32_matmul) judge_tf32(c, p);
+    const auto answer = [&](const std::string& what, bool on) {
+        return Check{.answer = on ? Check::Answer::no : Check::Answer::yes,
+                     .sentence = "fp32 " + what + " may not use TF32",
+                     .evidence = shown(p.text)};
+    };
+    Check products = answer("matrix products", p.tf32_matmul);
+    if (!p.tf32_matmul) judge_tf32(c, p, products);
+    c.out.checks.push_back(std::move(products));
+    c.out.checks.push_back(answer("convolutions", p.tf32_cudnn));
 }
 
 void declared_check(Case& c, const DeclaredPolicy& p, std::string sentence, const Counts& counts,
