@@ -12,8 +12,10 @@
 #include "kernels/cpu/optimizer.hpp"
 #include "kernels/cuda/optimizer.hpp"
 
+#define MP_TORCH_AT_LEAST(major, minor) \
+    (TORCH_VERSION_MAJOR > (major) || (TORCH_VERSION_MAJOR == (major) && TORCH_VERSION_MINOR >= (minor)))
 // Older torches do not tell the driver's handle of a stream.
-#define MP_ON_CUDA (TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 11))
+#define MP_ON_CUDA MP_TORCH_AT_LEAST(2, 11)
 #if MP_ON_CUDA
 #include <c10/core/DeviceGuard.h>
 
@@ -26,7 +28,7 @@ namespace {
 
 using at::Tensor;
 using at::TensorList;
-#if TORCH_VERSION_MAJOR > 1
+#if MP_TORCH_AT_LEAST(2, 4)
 template <class T>
 using Optional = std::optional<T>;
 #else
