@@ -3,8 +3,8 @@
     stranger.py REGIME OUT SCRIPT [ARGUMENT...]
 
 own, fp32: as the script is. bf16, fp16: autocast around each outermost call of a module, as its users would write it;
-fp16 with a GradScaler around backward and step. The script ends by itself, or after 60 backwards. OUT: JSON with the
-steps and losses, and hashes of all parameters.
+fp16 with a GradScaler around backward and step, which fp16-reference has without autocast. The script ends by itself,
+or after 60 backwards. OUT: JSON with the steps and losses, and hashes of all parameters.
 """
 import atexit
 import gc
@@ -17,11 +17,12 @@ import sys
 
 import numpy
 import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
 MOST = 60  # backwards
 regime, out, script = sys.argv[1:4]
 sys.argv = sys.argv[3:]
-steps, losses = {}, []
+steps, losses, kept = {}, [], {}  # kept: parameters, whose model may be gone at the end
 pid = os.getpid()
 
 
@@ -54,7 +55,7 @@ def with_scaler():
     return scaler
 
 
-scaler = with_scaler() if regime == "fp16" else None
+scaler = with_scaler() if regime.startswith("fp16") else None
 if regime in ("bf16", "fp16"):
     under_autocast({"bf16": torch.bfloat16, "fp16": torch.float16}[regime])
 plain_backward = torch.Tensor.backward
@@ -68,15 +69,21 @@ def backward(self, *args, **kwargs):
 
 
 torch.Tensor.backward = backward
-torch.optim.optimizer.register_optimizer_step_post_hook(
-    lambda optimizer, *_: steps.__setitem__(id(optimizer), steps.get(id(optimizer), 0) + 1))
+
+
+def stepped(optimizer, *_):
+    steps[id(optimizer)] = steps.get(id(optimizer), 0) + 1
+    kept.update({id(p): p for group in optimizer.param_groups for p in group["params"]})
+
+
+register_optimizer_step_post_hook(stepped)
 
 
 @atexit.register
 def tell():
     if os.getpid() != pid:
         return
-    found = {id(p): p for m in gc.get_objects() if isinstance(m, torch.nn.Module) for p in m.parameters()}
+    found = kept | {id(p): p for m in gc.get_objects() if issubclass(type(m), torch.nn.Module) for p in m.parameters()}
     hashes = sorted(hashlib.sha256(p.detach().float().contiguous().numpy().tobytes()).hexdigest()
                     for p in found.values())
     with open(out, "w", encoding="utf-8") as f:

@@ -2,8 +2,8 @@
 
     strangers.py --mp-trace BIN --checkouts DIR --results FILE [--only PATTERN]
 
-DIR has a checkout of each repository at its commit. Nothing of them is kept here. Their data sets are replaced by random
-ones of the same form (`prepare`), written into the checkouts.
+DIR has a checkout of each repository at its commit. Nothing of them is kept here. Their data sets are replaced by
+random ones of the same form (`prepare`), written into the checkouts.
 """
 import argparse
 import fnmatch
@@ -84,7 +84,8 @@ def prepare(checkouts):
 
 
 def command(options, program, precision, out):
-    regime = program["regime"] if precision == "low" else "fp32"
+    reference = "fp16-reference" if program["regime"] == "fp16" else "fp32"
+    regime = program["regime"] if precision == "low" else reference
     words = [w for w in [dict(zip(("low", "fp32"), program["words"])).get(precision, "-")] if w != "-"]
     script = [x for word in program["command"] for x in (words if word == "PRECISION" else [word])]
     return [options.python, os.path.join(HERE, "stranger.py"), regime, out, *script]
@@ -172,8 +173,8 @@ def main():
         with open(options.results, "a", encoding="utf-8") as f:
             f.write(json.dumps(line) + "\n")
         print(line["key"], line.get("why") or " ".join(
-            f"[{mode}: same {e['transparent']} steps {e.get('steps')} of {line['backwards']}/{line['optimizer_steps']} "
-            f"twin {e.get('twin')} gate {e['gate']} {e.get('verdict')} "
+            f"[{mode}: same {e['transparent']} steps {e.get('steps')} of {line['backwards']}/"
+            f"{line['optimizer_steps']} twin {e.get('twin')} gate {e['gate']} {e.get('verdict')} "
             + "; ".join(f"{x['severity']} {x['rule']} {x.get('layer')} {x.get('op')}" for x in e.get("findings", [])) + "]"
             for mode, e in line["modes"].items()), flush=True)
     return 0
