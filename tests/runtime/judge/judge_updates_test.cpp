@@ -365,7 +365,9 @@ TEST(Judge, MPT050ReductionError) {
                .compared = kElements,
                .error_squares = 0,
                .sum_squares = 1,
-               .made_nonfinite = 0};
+               .made_nonfinite = 0,
+               .memory = {},
+               .algorithms = {}};
     c.total.error_squares = std::pow(12 * one_rounding_floor(DType::bf16), 2);
     c.worst_at = {Rank{1}, Step{2}};
     m.collectives = {c};
