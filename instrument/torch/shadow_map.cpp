@@ -85,6 +85,21 @@ struct ShadowMap::Offer {
     c10::Storage values;  // the twin's choice, laid out as the shadow
 };
 
+class ShadowMap::Locked {
+public:
+    explicit Locked(ShadowMap& map) : map_(map) { map_.mutex_.lock(); }
+    ~Locked() {
+        const auto dropped = std::move(map_.dropped_);
+        map_.dropped_.clear();
+        map_.mutex_.unlock();
+    }
+    Locked(const Locked&) = delete;
+    Locked& operator=(const Locked&) = delete;
+
+private:
+    ShadowMap& map_;
+};
+
 ShadowMap::ShadowMap(CoverageCounters& coverage) : coverage_(coverage) {}
 ShadowMap::~ShadowMap() = default;
 
@@ -110,25 +125,27 @@ ShadowMap::Shadow& ShadowMap::make(const at::Tensor& real) {
         newest_ = &it->second;
     }
     Shadow& made = it->second;
+    lose(made);
     made.real_bytes = storage_bytes(real);
     ++made.writes;
     made.source.reset();
     made.fingerprint_known = false;
-    made.view.reset();
     made.maker = nullptr;
-    made.other.reset();
-    made.offer.reset();
+    drop(std::move(made.offer));
     return made;
 }
 
 void ShadowMap::lose(Shadow& shadow) {
+    if (shadow.memory) dropped_.emplace_back(std::move(shadow.memory));
+    if (shadow.other.defined()) dropped_.emplace_back(std::move(shadow.other));
     shadow.memory = c10::Storage();
+    shadow.other.reset();
     shadow.view.reset();
     shadow.found_stale = false;
 }
 
-at::Tensor ShadowMap::flat(const Shadow& shadow) {
-    return flat_of(shadow.memory, shadow.type, shadow.real_bytes / shadow.lane_bytes);
+void ShadowMap::drop(std::unique_ptr<Offer> offer) {
+    if (offer && offer->values) dropped_.emplace_back(std::move(offer->values));
 }
 
 // Most tensors have the same geometry as in the last look-up.
@@ -147,6 +164,8 @@ void ShadowMap::erase(Shadow& shadow) {
         newest_ = shadow.older;
     if (shadow.older) shadow.older->newer = shadow.newer;
     if (next_looked_at_ == &shadow) next_looked_at_ = shadow.older;
+    lose(shadow);
+    drop(std::move(shadow.offer));
     shadows_.erase(shadow.storage._unsafe_get_target());
 }
 
@@ -184,11 +203,18 @@ bool ShadowMap::stale(const Shadow& shadow, const at::Tensor& real) const {
 }
 
 ShadowMap::Lookup ShadowMap::find(const at::Tensor& real) {
-    const std::lock_guard lock(mutex_);
-    return look_up(real);
+    Lookup found;
+    Rest rest;
+    {
+        const Locked lock(*this);
+        found = look_up(real, rest);
+    }
+    if (rest.lanes) found.shadow = from_lanes(real, rest.lanes);
+    if (rest.to.defined()) rest.to.copy_(rest.from);
+    return found;
 }
 
-ShadowMap::Lookup ShadowMap::look_up(const at::Tensor& real) {
+ShadowMap::Lookup ShadowMap::look_up(const at::Tensor& real, Rest& rest) {
     Shadow* shadow = entry(real);
     if (!shadow) return {};
     if (shadow->maker) return look_up_integers(*shadow, real);
@@ -201,19 +227,21 @@ ShadowMap::Lookup ShadowMap::look_up(const at::Tensor& real) {
     }
     const at::ScalarType type = real.scalar_type();
     const bool is_float = carries_floats(real);
-    if (is_float && shadow->lane_bytes == 1 && component_bytes(type) != 1)
-        return {from_lanes(*shadow, real), Found::hit};
+    if (is_float && shadow->lane_bytes == 1 && component_bytes(type) != 1) {
+        rest.lanes = shadow->memory;
+        return {{}, Found::hit};
+    }
     const at::ScalarType wanted = is_float ? component_type(twin_dtype(type)) : type;
     if (shadow->type != wanted || shadow->lane_bytes != component_bytes(type)) {
         // The memory is now read as another type. For integers the real values are used.
         return {{}, is_float ? Found::lost : Found::unknown};
     }
-    const at::Tensor source = shadow->source ? follow_source(*shadow, real) : at::Tensor();
+    const at::Tensor source = shadow->source ? follow_source(*shadow, real, rest) : at::Tensor();
     return {.shadow = view(*shadow, real), .found = Found::hit, .decider = decider, .changed_source = source};
 }
 
 void ShadowMap::is_cast_of(const at::Tensor& copy, const at::Tensor& source) {
-    const std::lock_guard lock(mutex_);
+    const Locked lock(*this);
     Shadow* const from = entry(source);
     Shadow* const made = entry(copy);
     if (!from || !made || !made->memory) return;
@@ -222,20 +250,22 @@ void ShadowMap::is_cast_of(const at::Tensor& copy, const at::Tensor& source) {
 }
 
 // Returns the source if it was written. A backward reads the values of its forward, whoever wrote the source since.
-at::Tensor ShadowMap::follow_source(Shadow& copy, const at::Tensor& real) {
+at::Tensor ShadowMap::follow_source(Shadow& copy, const at::Tensor& real, Rest& rest) {
     auto held = copy.source->lock();
     if (!held) {
         copy.source.reset();
         return {};
     }
     const at::Tensor source(std::move(held));
+    dropped_.emplace_back(source);  // if this is the last reference, freeing it may run Python
     if (thread_state().autograd_depth > 0 ||
         static_cast<std::size_t>(source.numel()) * component_bytes(real.scalar_type()) != copy.real_bytes)
         return {};
     Shadow* const from = entry(source);
     if (!from || !from->memory || from->writes == copy.source_writes) return {};
     copy.source_writes = from->writes;
-    flat(copy).as_strided(source.sizes(), source.strides(), 0).copy_(view(*from, source));
+    rest.to = view_of(copy.memory, copy.type, source.sizes(), source.strides(), 0);
+    rest.from = view(*from, source);
     return source;
 }
 
@@ -249,25 +279,20 @@ ShadowMap::Lookup ShadowMap::look_up_integers(Shadow& shadow, const at::Tensor& 
 }
 
 at::Tensor ShadowMap::seed(const at::Tensor& real, bool overwritten) {
-    const std::lock_guard lock(mutex_);
-    return seed_locked(real, overwritten);
-}
-
-at::Tensor ShadowMap::seed_locked(const at::Tensor& real, bool overwritten) {
     const at::ScalarType type = real.scalar_type();
     const std::size_t elements = storage_bytes(real) / component_bytes(type);
-    Shadow& shadow = make(real);
-    shadow.lane_bytes = component_bytes(type);
-    shadow.type = component_type(twin_dtype(type));
-    const at::Tensor buffer = allocate(real, shadow.type, elements);
-    shadow.memory = buffer.storage();
+    const at::Tensor buffer = allocate(real, component_type(twin_dtype(type)), elements);
     if (!(overwritten && covers_storage(real)))
         buffer.copy_(flat_of(real.storage(), component_type(type), elements));
+    const Locked lock(*this);
+    Shadow& shadow = make(real);
+    shadow.lane_bytes = component_bytes(type);
+    shadow.type = buffer.scalar_type();
+    shadow.memory = buffer.storage();
     return view(shadow, real);
 }
 
 void ShadowMap::bind(const at::Tensor& real, const at::Tensor& shadow) {
-    const std::lock_guard lock(mutex_);
     const at::ScalarType type = real.scalar_type();
     const std::size_t elements = storage_bytes(real) / component_bytes(type);
     const at::ScalarType wanted = twin_dtype(type);
@@ -275,6 +300,7 @@ void ShadowMap::bind(const at::Tensor& real, const at::Tensor& shadow) {
                      shadow.scalar_type() == wanted &&
                      storage_bytes(shadow) / component_bytes(wanted) == elements && same_layout(real, shadow);
     if (own) {
+        const Locked lock(*this);
         Shadow& made = make(real);
         made.lane_bytes = component_bytes(type);
         made.memory = shadow.storage();
@@ -284,8 +310,9 @@ void ShadowMap::bind(const at::Tensor& real, const at::Tensor& shadow) {
         return;
     }
     if (carries_floats(real) && has_other_order(real, shadow)) coverage_.relaid();
-    const Lookup found = look_up(real);
-    (found.shadow.defined() ? found.shadow : seed_locked(real, true)).copy_(shadow);
+    const Lookup found = find(real);
+    (found.shadow.defined() ? found.shadow : seed(real, true)).copy_(shadow);
+    const Locked lock(*this);
     Shadow* const filled = carries_floats(real) ? entry(real) : nullptr;
     if (filled) set_fingerprint(*filled, real, false);
 }
@@ -293,7 +320,7 @@ void ShadowMap::bind(const at::Tensor& real, const at::Tensor& shadow) {
 void ShadowMap::bind_integers(const at::Tensor& real, const at::Tensor& twin, const OpInfo& maker,
                               Readers readers) {
     bind(real, twin);
-    const std::lock_guard lock(mutex_);
+    const Locked lock(*this);
     Shadow& shadow = *entry(real);
     shadow.maker = &maker;
     shadow.readers = readers;
@@ -301,9 +328,8 @@ void ShadowMap::bind_integers(const at::Tensor& real, const at::Tensor& twin, co
 }
 
 void ShadowMap::bind_others(const at::Tensor& real, const at::Tensor& twin, const OpInfo& maker) {
-    const std::lock_guard lock(mutex_);
+    const Locked lock(*this);
     Shadow& shadow = make(real);
-    lose(shadow);
     shadow.type = real.scalar_type();
     shadow.maker = &maker;
     shadow.other_size = true;
@@ -312,23 +338,31 @@ void ShadowMap::bind_others(const at::Tensor& real, const at::Tensor& twin, cons
 
 void ShadowMap::offer(const at::Tensor& values, const at::Tensor& indices, const Choice& choice) {
     bind_integers(indices, choice.indices, choice.maker, Readers::nobody);
-    const std::lock_guard lock(mutex_);
+    if (!covers_storage(values)) return;
+    const at::ScalarType type = values.scalar_type();
+    const at::Tensor own =
+        allocate(values, component_type(twin_dtype(type)), storage_bytes(values) / component_bytes(type));
+    view_like(values, own.storage(), twin_dtype(type)).copy_(choice.values);
+    const Locked lock(*this);
     Shadow* const shadow = entry(values);
-    if (!shadow || !shadow->memory || !covers_storage(values)) return;
-    const at::Tensor own = allocate(values, shadow->type, shadow->real_bytes / shadow->lane_bytes);
-    view_like(values, own.storage(), twin_dtype(values.scalar_type())).copy_(choice.values);
+    if (!shadow || !shadow->memory || shadow->memory.nbytes() != own.storage().nbytes()) return;
     const auto storage =
         c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(indices.storage().unsafeGetStorageImpl());
+    drop(std::move(shadow->offer));
     shadow->offer = std::make_unique<Offer>(Offer{
         c10::weak_intrusive_ptr<c10::TensorImpl>(indices.getIntrusivePtr()),
         c10::weak_intrusive_ptr<c10::StorageImpl>(storage), choice.saved, &choice.maker, own.storage()});
 }
 
 const OpInfo* ShadowMap::settle(Shadow& values) {
-    const std::unique_ptr<Offer> offer = std::move(values.offer);
-    if (is_held(offer->indices, offer->saved)) return offer->maker;
-    values.memory = offer->values;
-    values.view.reset();
+    std::unique_ptr<Offer> offer = std::move(values.offer);
+    if (is_held(offer->indices, offer->saved)) {
+        const OpInfo* const maker = offer->maker;
+        drop(std::move(offer));
+        return maker;
+    }
+    lose(values);
+    values.memory = std::move(offer->values);
     const auto indices = shadows_.find(offer->storage._unsafe_get_target());
     if (indices != shadows_.end() && indices->second.maker == offer->maker)
         indices->second.readers = Readers::own_backward;
@@ -336,30 +370,28 @@ const OpInfo* ShadowMap::settle(Shadow& values) {
 }
 
 void ShadowMap::forget_integers(const at::Tensor& real) {
-    const std::lock_guard lock(mutex_);
+    const Locked lock(*this);
     if (Shadow* const shadow = entry(real)) erase(*shadow);
 }
 
 void ShadowMap::lose(const at::Tensor& real) {
-    const std::lock_guard lock(mutex_);
-    lose(make(real));
+    const Locked lock(*this);
+    make(real);
 }
 
 void ShadowMap::leave(const at::Tensor& real) {
-    const std::lock_guard lock(mutex_);
-    Shadow& shadow = make(real);
-    lose(shadow);
-    shadow.left = true;
+    const Locked lock(*this);
+    make(real).left = true;
 }
 
 void ShadowMap::lose_floats(const at::Tensor& real) {
-    const std::lock_guard lock(mutex_);
+    const Locked lock(*this);
     Shadow* shadow = entry(real);
     if (shadow && shadow->memory && c10::isFloatingType(shadow->type)) lose(*shadow);
 }
 
 bool ShadowMap::written(const at::Tensor& real, bool later) {
-    const std::lock_guard lock(mutex_);
+    const Locked lock(*this);
     Shadow* const shadow = entry(real);
     if (shadow) {
         ++shadow->writes;
@@ -376,44 +408,54 @@ void ShadowMap::set_fingerprint(Shadow& shadow, const at::Tensor& real, bool lat
 }
 
 at::Tensor ShadowMap::lanes(const at::Tensor& real, bool create) {
-    const std::lock_guard lock(mutex_);
-    Shadow* shadow = entry(real);
-    const bool has = shadow && shadow->memory && !stale(*shadow, real) && c10::isFloatingType(shadow->type);
-    if (has && shadow->type == at::kDouble) return {};
-    if (!has && !create) return {};
-    if (!has || shadow->lane_bytes != 1) {
-        at::Tensor bytes = allocate(real, at::kInt, storage_bytes(real));
-        bytes.fill_(kEmptyLane);
-        at::Tensor lanes = flat_of(bytes.storage(), at::kFloat, storage_bytes(real));
+    at::Tensor values;  // of the shadow that becomes lanes
+    std::size_t step = 0;
+    {
+        const Locked lock(*this);
+        const Shadow* const shadow = entry(real);
+        const bool has =
+            shadow && shadow->memory && !stale(*shadow, real) && c10::isFloatingType(shadow->type);
+        if (has ? shadow->type == at::kDouble : !create) return {};
+        if (has && shadow->lane_bytes == 1) return view_like(real, shadow->memory, at::kInt);
         if (has) {
-            const at::Tensor values = flat(*shadow);
-            lanes.as_strided({values.numel()}, {static_cast<std::int64_t>(shadow->lane_bytes)}).copy_(values);
+            step = shadow->lane_bytes;
+            values = flat_of(shadow->memory, shadow->type, shadow->real_bytes / step);
         }
-        Shadow& made = make(real);
-        made.memory = lanes.storage();
-        made.type = at::kFloat;
-        made.lane_bytes = 1;
-        shadow = &made;
     }
-    return view_like(real, shadow->memory, at::kInt);
+    const std::size_t count = storage_bytes(real);
+    const at::Tensor bytes = allocate(real, at::kInt, count).fill_(kEmptyLane);
+    if (values.defined())
+        flat_of(bytes.storage(), at::kFloat, count)
+            .as_strided({values.numel()}, {static_cast<std::int64_t>(step)})
+            .copy_(values);
+    const Locked lock(*this);
+    Shadow& made = make(real);
+    made.memory = bytes.storage();
+    made.type = at::kFloat;
+    made.lane_bytes = 1;
+    return view_like(real, made.memory, at::kInt);
 }
 
 // Converts lanes back to one element per component, for a float access to memory that was last moved as bytes.
 // Components without a float in their lane get the real values.
-at::Tensor ShadowMap::from_lanes(Shadow& shadow, const at::Tensor& real) {
+at::Tensor ShadowMap::from_lanes(const at::Tensor& real, const c10::Storage& lanes) {
     const at::ScalarType type = real.scalar_type();
+    const std::size_t bytes = storage_bytes(real);
     const std::int64_t step = static_cast<std::int64_t>(component_bytes(type));
-    const std::int64_t elements = static_cast<std::int64_t>(shadow.real_bytes) / step;
-    const at::Tensor bits =
-        flat_of(shadow.memory, at::kInt, shadow.real_bytes).as_strided({elements}, {step});
-    const at::Tensor values = flat(shadow).as_strided({elements}, {step});
+    const std::int64_t elements = static_cast<std::int64_t>(bytes) / step;
+    const at::Tensor bits = flat_of(lanes, at::kInt, bytes).as_strided({elements}, {step});
+    const at::Tensor values = flat_of(lanes, at::kFloat, bytes).as_strided({elements}, {step});
     const at::Tensor own =
         flat_of(real.storage(), component_type(type), static_cast<std::size_t>(elements)).to(at::kFloat);
-    shadow.memory = at::where(bits.eq(kEmptyLane), own, values).contiguous().storage();
-    shadow.type = at::kFloat;
-    shadow.lane_bytes = component_bytes(type);
-    shadow.view.reset();
-    return view(shadow, real);
+    const at::Tensor floats = at::where(bits.eq(kEmptyLane), own, values).contiguous();
+    const Locked lock(*this);
+    Shadow* const shadow = entry(real);
+    if (!shadow) return view_like(real, floats.storage(), twin_dtype(type));
+    lose(*shadow);
+    shadow->memory = floats.storage();
+    shadow->type = at::kFloat;
+    shadow->lane_bytes = static_cast<std::size_t>(step);
+    return view(*shadow, real);
 }
 
 at::Tensor ShadowMap::value(const at::Tensor& real) {
@@ -426,13 +468,14 @@ at::Tensor ShadowMap::value(const at::Tensor& real) {
 }
 
 void ShadowMap::clear() {
-    const std::lock_guard lock(mutex_);
-    shadows_.clear();
+    decltype(shadows_) cleared;
+    const Locked lock(*this);
+    cleared.swap(shadows_);
     newest_ = next_looked_at_ = nullptr;
 }
 
 std::uint64_t ShadowMap::bytes() {
-    const std::lock_guard lock(mutex_);
+    const Locked lock(*this);
     sweep();
     std::uint64_t total = 0;
     for (const auto& [storage, shadow] : shadows_)

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <ATen/core/ivalue.h>
 #include <c10/core/StorageImpl.h>
+#include <c10/util/SmallVector.h>
 #include <c10/util/intrusive_ptr.h>
 
 #include <cstdint>
@@ -28,7 +30,9 @@ struct OpInfo;
 // The flat buffer then has one 4-byte lane per real byte, and the component's fp32 value is in the lane
 // of its first byte. An op that only moves bytes moves lanes, so the values move with their bytes.
 //
-// Safe from any thread: every public function takes the lock once. Everything here runs under TwinScope.
+// Safe from any thread. Nothing is launched, allocated or freed under the lock: a launch waits while a queue of a GPU
+// is full, which may last until another thread has launched on another GPU, and that thread needs the lock too.
+// Threads that write one tensor at a time are ordered by the program. Everything here runs under TwinScope.
 class ShadowMap {
 public:
     explicit ShadowMap(CoverageCounters&);
@@ -126,22 +130,31 @@ private:
         Shadow* newer = nullptr;
     };
 
-    // The private functions are called under the lock.
+    // What a look-up leaves to be done after the lock.
+    struct Rest {
+        at::Tensor to{}, from{};  // a copy
+        c10::Storage lanes{};     // to be converted, see from_lanes()
+    };
+
+    // Holds the lock, and frees after it what was dropped under it.
+    class Locked;
+
+    at::Tensor from_lanes(const at::Tensor& real, const c10::Storage& lanes);
+
+    // The functions below are called under the lock.
     Shadow* entry(const at::Tensor& real);
-    Lookup look_up(const at::Tensor& real);
+    Lookup look_up(const at::Tensor& real, Rest&);
     Lookup look_up_integers(Shadow&, const at::Tensor& real);
     const OpInfo* settle(Shadow& values);
-    at::Tensor seed_locked(const at::Tensor& real, bool overwritten);
     static void set_fingerprint(Shadow&, const at::Tensor& real, bool later);
     Shadow& make(const at::Tensor& real);
     void erase(Shadow&);
     void release_some();
-    static void lose(Shadow&);
-    static at::Tensor flat(const Shadow&);
+    void lose(Shadow&);
+    void drop(std::unique_ptr<Offer>);
     at::Tensor view(Shadow&, const at::Tensor& real);
     bool stale(const Shadow&, const at::Tensor& real) const;
-    at::Tensor follow_source(Shadow&, const at::Tensor& real);
-    at::Tensor from_lanes(Shadow&, const at::Tensor& real);
+    at::Tensor follow_source(Shadow&, const at::Tensor& real, Rest&);
     void sweep();
 
     CoverageCounters& coverage_;
@@ -149,6 +162,7 @@ private:
     std::unordered_map<const c10::StorageImpl*, Shadow> shadows_;
     Shadow* newest_ = nullptr;
     Shadow* next_looked_at_ = nullptr;
+    c10::SmallVector<c10::IValue, 16> dropped_;  // storages and tensors
 };
 
 }  // namespace mp::twin

@@ -13,6 +13,14 @@ char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + '
 
 bool same(char a, char b) { return lower(a) == lower(b); }
 
+// The only candidate that begins with a word; empty when there is none, or more than one.
+std::string_view completed(std::string_view word, std::span<const std::string_view> candidates) {
+    const auto letters = std::ranges::count_if(word, [](char c) { return c != '-'; });
+    const auto begins = [&](std::string_view candidate) { return candidate.starts_with(word); };
+    if (letters < 3 || std::ranges::count_if(candidates, begins) != 1) return {};
+    return *std::ranges::find_if(candidates, begins);
+}
+
 }  // namespace
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
@@ -42,7 +50,7 @@ std::string_view nearest(std::string_view word, std::span<const std::string_view
         best = distance;
         found = candidate;
     }
-    return found;
+    return found.empty() ? completed(word, candidates) : found;
 }
 
 std::string did_you_mean(std::string_view word, std::span<const std::string_view> candidates) {

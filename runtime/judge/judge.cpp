@@ -151,7 +151,7 @@ void sort_findings(std::vector<Finding>& findings) {
 
 Judgement judge(const RunModel& model, const Limits& limits, const std::vector<std::string>& policies) {
     Judgement out;
-    for (const SkipFacts& facts : model.skips) out.skips.push_back(verdict_of(facts));
+    out.skips = verdicts_of(model.skips);
     name_reductions(model, out.skips);
     if (model.step_count > 0)
         out.samples_lost = static_cast<double>(model.skipped_steps) / static_cast<double>(model.step_count);

@@ -27,6 +27,7 @@ constexpr std::uint64_t kFewest = 64;  // compared elements below which an op is
 constexpr std::uint64_t kFewestForBias = 4096;
 constexpr double kBiasSigmas = 6;                 // metrics.md 5.2: z > 6
 constexpr double kOneRoundingAtMost = 1 / 0.425;  // one rounding errs by u at most, 2.35 floors
+constexpr double kOneRounding = 1.25;             // floors: below it, every result was rounded to nearest
 constexpr double kConcentrated = 1.0 / 256;       // mean square over largest square; Gaussian: above 1/36
 constexpr double kShareOfDeparture = 0.1;  // of the gradients' error, where the loss departs from its twin's
 constexpr std::size_t kNamedLayers = 3;
@@ -225,6 +226,10 @@ void judge_bias(Case& c, const OpSum& sum) {
     // A single rounding errs by a unit roundoff at most. Few values may have the same one, and so has a constant
     // that everything is multiplied with.
     if ((few_values(op) || is_scaling(op.op)) && std::fabs(gain) <= 1.01 * u) return;
+    // Rounded to nearest: what truncates every result costs two floors. The bias is that of few different values, whose
+    // errors repeat, such as pixels of 8 bits.
+    if (is_elementwise(op.op) && !is_sum_step(op.op) && error <= kOneRounding * one_rounding_floor(op.dtype))
+        return;
     Finding f = finding_at("MPT011", Severity::error, op);
     f.step = sum.first_step;
     f.value = std::fabs(gain) / u;

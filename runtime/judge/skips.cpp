@@ -70,10 +70,11 @@ void judge_backward(const SkipFacts& facts, SkipVerdict& v) {
     const DType dtype = known ? facts.origin.dtype : g->dtype;
     const std::string scale = "at loss scale " + figure(facts.loss_scale);
     if (amax <= 0) {
+        v.by_elimination = !known;
+        const std::string left = known ? " left " + std::string(name_of(dtype)) + " " : " is not finite ";
         if (facts.loss_scale > 1)
             return settle(v, SkipCause::scale_too_high,
-                          where + " left " + std::string(name_of(dtype)) + " " + scale +
-                              " while the loss is finite; no twin to compare with");
+                          where + left + scale + " while the loss is finite; no twin to compare with");
         return settle(v, SkipCause::unknown, where + " is not finite " + scale + ", which cannot be lowered");
     }
     const FloatFormat* format = format_of(dtype);
@@ -184,6 +185,24 @@ void judge_cause(const SkipFacts& facts, SkipVerdict& v) {
     judge_backward(facts, v);
 }
 
+bool has_nothing_to_do_with_the_scale(SkipCause cause) {
+    return cause == SkipCause::forward_overflow || cause == SkipCause::invalid_op ||
+           cause == SkipCause::bad_data;
+}
+
+// Takes the cause from a step whose operations were not measured, where a skip before it, at a scale that was no lower,
+// had another cause than the scale: that cause may have come back.
+void doubt(SkipVerdict& v, const std::vector<SkipVerdict>& before) {
+    if (!v.by_elimination || v.cause != SkipCause::scale_too_high) return;
+    const auto other = std::ranges::find_if(before, [&](const SkipVerdict& b) {
+        return has_nothing_to_do_with_the_scale(b.cause) && b.loss_scale >= v.loss_scale;
+    });
+    if (other == before.end()) return;
+    settle(v, SkipCause::unknown,
+           v.why + "; this step's operations were not measured, and step " +
+               std::to_string(other->step.value) + " was skipped by " + std::string(name_of(other->cause)));
+}
+
 std::string rank_list(const std::vector<Rank>& ranks) {
     std::string out;
     for (std::size_t i = 0; i < ranks.size() && i < 8; ++i)
@@ -228,6 +247,16 @@ SkipVerdict verdict_of(const SkipFacts& facts) {
         v.why += "; ranks " + rank_list(facts.skipped_by) + " skipped it, ranks " +
                  rank_list(facts.stepped_by) + " stepped";
     return v;
+}
+
+std::vector<SkipVerdict> verdicts_of(const std::vector<SkipFacts>& skips) {
+    std::vector<SkipVerdict> out;
+    for (const SkipFacts& facts : skips) {
+        SkipVerdict v = verdict_of(facts);
+        doubt(v, out);
+        out.push_back(std::move(v));
+    }
+    return out;
 }
 
 }  // namespace mp::trace

@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "runtime/fold/run_model.hpp"
 
@@ -26,10 +27,13 @@ struct SkipVerdict {
     Rank rank;
     double loss_scale = 0;
     bool ranks_disagree = false;
-    bool scale_helps = false;  // a sum over ranks overflowed that fits at a lower loss scale
-    std::string why;           // one sentence with the figures
+    bool scale_helps = false;     // a sum over ranks overflowed that fits at a lower loss scale
+    bool by_elimination = false;  // no operation was seen that made a non-finite value
+    std::string why;              // one sentence with the figures
 };
 
 SkipVerdict verdict_of(const SkipFacts&);
+// Of the skips of a run, in the order of their steps.
+std::vector<SkipVerdict> verdicts_of(const std::vector<SkipFacts>&);
 
 }  // namespace mp::trace

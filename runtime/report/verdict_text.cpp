@@ -185,6 +185,12 @@ std::string checks_text(const Judgement& judgement) {
     return out;
 }
 
+// Whether the two are further apart than sound runs of a hundred steps are, so that a noise floor would tell more.
+bool parts_from_twin(LossAgreement::Answer answer) {
+    using Answer = LossAgreement::Answer;
+    return answer == Answer::scattered || answer == Answer::above || answer == Answer::below;
+}
+
 }  // namespace
 
 std::string verdict_text(const RunModel& model, const Judgement& judgement) {
@@ -213,6 +219,8 @@ std::string loss_text(const RunModel& model, const Judgement& judgement) {
     if (!agreement.empty()) out += ": it " + agreement;
     if (judgement.loss.noise >= 0)
         out += "; one rounding changes the twin's by " + percent(judgement.loss.noise);
+    else if (parts_from_twin(judgement.loss.answer))
+        out += "; no noise floor was measured (--twin-noise)";
     return out;
 }
 

@@ -12,10 +12,13 @@
 #include <torch/library.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include "tests/fakes/cuda/device.hpp"
@@ -26,6 +29,23 @@ namespace {
 
 using c10::IValue;
 using Stack = torch::jit::Stack;
+
+// A queue that is full: the thread waits, within the copy that it launches, until another thread has launched as well.
+// So do GPUs whose kernels wait for each other, as those of NCCL, and whose threads share a process.
+std::atomic<bool> next_copy_waits{false}, copy_waits{false}, copy_waited{false};
+std::atomic<std::uint64_t> launches{0};
+
+void launch(fake::Work work, bool copy = false) {
+    if (copy && next_copy_waits.exchange(false)) {
+        copy_waited = copy_waits = true;
+        for (const std::uint64_t before = launches; launches == before;)
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        copy_waits = false;
+    }
+    ++launches;
+    const fake::Inside inside;
+    fake::enqueue(native(current_stream()), std::move(work));
+}
 
 bool is_here(const at::Tensor& t) { return t.defined() && t.device().type() == kType; }
 
@@ -137,8 +157,7 @@ public:
         auto work = [op = op_, stack = for_device(given_), into = for_device(results_)]() mutable {
             run(op, stack, into);
         };
-        const fake::Inside inside;
-        fake::enqueue(native(current_stream()), std::move(work));
+        launch(std::move(work));
         finish();
     }
 
@@ -279,10 +298,7 @@ at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_bloc
     const bool reads = is_here(from) && !is_here(to);
     auto work = [source = is_here(from) ? seen_by_device(from) : present(from),
                  into = is_here(to) ? seen_by_device(to) : to] { into.copy_(source); };
-    {
-        const fake::Inside inside;
-        fake::enqueue(native(current_stream()), std::move(work));
-    }
+    launch(std::move(work), true);
     if (reads && !non_blocking) synchronise(current_stream());
     return to;
 }
@@ -364,3 +380,10 @@ at::Tensor seen_by_device(const at::Tensor& t) {
 }
 
 }  // namespace mp::late
+
+// For late.py.
+extern "C" __attribute__((visibility("default"))) void late_next_copy_waits() {
+    mp::late::next_copy_waits = true;
+}
+extern "C" __attribute__((visibility("default"))) bool late_copy_waits() { return mp::late::copy_waits; }
+extern "C" __attribute__((visibility("default"))) bool late_copy_waited() { return mp::late::copy_waited; }

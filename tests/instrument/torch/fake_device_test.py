@@ -131,6 +131,14 @@ class FakeDevice(unittest.TestCase):
         self.assertGreater(len(cpu), 30)
         self.assertEqual(differences(late, cpu), [])
 
+    def test_a_full_queue(self):
+        """No lock is held while a copy of the twin waits for another thread's op."""
+        for op in ("seed", "lanes"):
+            with self.subTest(op), tempfile.TemporaryDirectory() as folder:
+                done = run([TRACE, "-q", "--mode", "trajectory", "--adapters", ADAPTERS, "-o", "run", "--", PYTHON,
+                            os.path.join(os.path.dirname(PROGRAM), "full_queue.py"), op], folder)
+                self.assertEqual((done.returncode, done.stdout), (0, "waited True\n"), done.stderr[-2000:])
+
     def check_fault(self, **settings):
         faulty = Traced("gpt", **settings)
         self.assertEqual(faulty.done.returncode, 0, faulty.done.stderr[-2000:])

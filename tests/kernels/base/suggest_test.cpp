@@ -22,6 +22,14 @@ TEST(Suggest, AMistypedWordFindsItsNeighbour) {
     EXPECT_EQ(did_you_mean("timout", kKeys), "did you mean 'timeout'?");
 }
 
+TEST(Suggest, AShortenedWordFindsTheOnlyOneThatBeginsWithIt) {
+    constexpr std::array<std::string_view, 3> kOptions{"--output", "--color", "--colors"};
+    EXPECT_EQ(nearest("--out", kOptions), "--output");
+    EXPECT_EQ(nearest("--col", kOptions), "") << "two begin with it";
+    EXPECT_EQ(nearest("--ou", kOptions), "") << "two letters are too few";
+    EXPECT_EQ(nearest("--", kOptions), "");
+}
+
 TEST(Suggest, AnUnrelatedWordFindsNothing) {
     EXPECT_EQ(nearest("regions", kKeys), "");
     EXPECT_EQ(nearest("", kKeys), "");

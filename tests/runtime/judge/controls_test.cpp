@@ -79,11 +79,25 @@ TEST(Controls, ADropoutMaskHasOneMagnitude) {
 // logits / 1e-5 in bf16: the constant is rounded, and its error is in every result.
 TEST(Controls, ARoundedConstant) {
     RunModel m = healthy();
-    m.ops.push_back(op_sum("head", "aten::div", Phase::forward, DType::bf16, 1.2, 4));
+    m.ops.push_back(op_sum("head", "aten::div", Phase::forward, DType::bf16, 1.4, 4));
     m.ops.back().total.loc_dot = -0.34 * 0.00390625 * m.ops.back().total.loc_squares;
     expect_silent(m);
     m.ops.back().total.loc_dot *= 4;
     EXPECT_NE(find(judge(m), "MPT011"), nullptr) << "more than one rounding of the constant can err";
+}
+
+// Pictures of 8 bits, cast to bf16: 256 values, each of which is rounded in the same way everywhere.
+TEST(Controls, RepeatedRoundingErrors) {
+    RunModel m = healthy();
+    m.ops.push_back(op_sum("conv1", "aten::copy_", Phase::forward, DType::bf16, 0.9, 0));
+    m.ops.back().total.loc_dot = 0.284 * 0.00390625 * m.ops.back().total.loc_squares;
+    expect_silent(m);
+    const RunModel sound = m;
+    m.ops.back().total.loc_error_squares *= 2.4;
+    EXPECT_NE(find(judge(m), "MPT011"), nullptr) << "truncation costs more than one floor";
+    m = sound;
+    m.ops.back().total.op = "aten::add_";
+    EXPECT_NE(find(judge(m), "MPT011"), nullptr) << "a sum that loses small addends rounds to nearest, too";
 }
 
 TEST(Controls, TF32WhereItIsAllowed) {

@@ -71,6 +71,26 @@ TEST(SkipVerdict, WithoutATwinTheScaleIsPresumed) {
     EXPECT_EQ(verdict_of(f).cause, SkipCause::unknown) << "a scale of 1 cannot be lowered";
 }
 
+// A run without a twin measures the operations of some steps only.
+TEST(SkipVerdict, AStepThatWasNotMeasuredIsNotTheScalesFaultAfterAForwardOverflow) {
+    SkipFacts measured = facts(origin(Phase::forward, 0));
+    measured.origin.compared = measured.origin.nonfinite_real = 0;
+    SkipFacts not_measured = facts();
+    not_measured.gradients[0].twin_amax = 0;
+    not_measured.step = Step{18};
+    not_measured.loss_scale = 32768;
+    auto verdicts = verdicts_of({measured, not_measured});
+    EXPECT_EQ(verdicts[0].cause, SkipCause::forward_overflow);
+    EXPECT_EQ(verdicts[1].cause, SkipCause::unknown);
+    EXPECT_THAT(verdicts[1].why, HasSubstr("not measured, and step 17 was skipped by forward overflow"));
+    not_measured.loss_scale = 131072;
+    EXPECT_EQ(verdicts_of({measured, not_measured})[1].cause, SkipCause::scale_too_high)
+        << "the scale had grown";
+    measured.origin.phase = Phase::backward;
+    not_measured.loss_scale = 32768;
+    EXPECT_EQ(verdicts_of({measured, not_measured})[1].cause, SkipCause::scale_too_high);
+}
+
 TEST(SkipVerdict, AGradientThatNoScaleHelpsIsNotTheScalesFault) {
     SkipFacts f = facts(origin(Phase::backward, 1e10));
     EXPECT_EQ(verdict_of(f).cause, SkipCause::unknown);
