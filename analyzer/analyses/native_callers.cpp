@@ -2,10 +2,16 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <string_view>
+#include <tuple>
+#include <unordered_map>
 #include <vector>
 
+#include "analyzer/analyses/engines.hpp"
+#include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/support.hpp"
+#include "analyzer/analyses/tensor_dtypes.hpp"
 #include "analyzer/region/classes.hpp"
 
 namespace mp::lint {
@@ -13,26 +19,11 @@ namespace {
 
 constexpr std::size_t kMostFunctions = 64;  // on the way from a kernel to what Python calls
 
-bool is_half_instantiation(const Function& f) {
-    return std::ranges::any_of(f.template_args,
-                               [](const TemplateArgument& arg) { return is_low_precision(arg.dtype); });
+bool has_dtype(const Function& f, bool (*is)(DType)) {
+    return std::ranges::any_of(f.template_args, [&](const TemplateArgument& arg) { return is(arg.dtype); });
 }
 
-bool casts_to_fp32(const Function& f) {
-    return std::ranges::any_of(f.annotations, [](Symbol annotation) {
-        const std::string_view text = annotation.str();
-        return leaf(text.substr(0, text.find('('))) == "custom_fwd" &&
-               text.find("cast_inputs=torch.float32") != std::string_view::npos;
-    });
-}
-
-// forward of such a class, or its backward: the gradients of fp32 results are fp32.
-bool runs_in_fp32(const RuleContext& context, const Function& f) {
-    if (casts_to_fp32(f)) return true;
-    if (leaf(f.name.str()) != "backward" || f.parent_class.empty()) return false;
-    const Function* forward = classes_of(context).method(f.parent_class, "forward");
-    return forward && casts_to_fp32(*forward);
-}
+bool is_wide_variant(const Function& f) { return has_dtype(f, is_wide) && !has_dtype(f, is_low_precision); }
 
 // The function in whose body a lambda is written, as a dispatch macro does: its USR is the first part of the lambda's.
 Symbol written_in(const Function& f) {
@@ -40,43 +31,251 @@ Symbol written_in(const Function& f) {
     return f.kind == FunctionKind::lambda ? Symbol(usr.substr(0, usr.find("@lambda@"))) : f.usr;
 }
 
-// The calls of Python to a function of this name: a module that is compiled from C++ has no Python body.
-std::vector<const Call*> python_calls(const Program& program, std::string_view name) {
-    const std::array<std::string_view, 1> names{name};
-    std::vector<const Call*> calls;
-    for_each_call(program, last_part_in(names), [&](const Function& f, const Call& call) {
-        if (is_python(f)) calls.push_back(&call);
-    });
-    return calls;
+bool makes_half(const Call& call) {
+    constexpr std::array<std::string_view, 5> kMakers{"autocast", "GradScaler", "half", "bfloat16",
+                                                      "initialize"};
+    const std::string_view name = call.name.str();
+    if (is_low_precision(call.result.dtype)) return true;
+    if (any_of(leaf(name), kMakers) && (leaf(name) != "initialize" || mentions(name, "amp"))) return true;
+    return std::ranges::any_of(call.args, [](const Operand& arg) { return is_low_precision(arg.dtype); });
+}
+
+// custom_fwd(cast_inputs=...): the dtype that an autograd function's inputs get.
+std::string_view cast_inputs(const Function& f) {
+    constexpr std::string_view kKey = "cast_inputs=";
+    for (const Symbol annotation : f.annotations) {
+        const std::string_view text = annotation.str();
+        if (leaf(text.substr(0, text.find('('))) != "custom_fwd") continue;
+        const std::size_t at = text.find(kKey);
+        if (at == std::string_view::npos) continue;
+        const std::string_view dtype = text.substr(at + kKey.size());
+        return leaf(dtype.substr(0, dtype.find_first_of(",) \n\t")));
+    }
+    return {};
 }
 
 }  // namespace
 
-std::optional<Note> fp32_caller(const RuleContext& context, const Function& f) {
-    if (is_python(f) || !is_half_instantiation(f)) return std::nullopt;
-    const Program& program = context.program;
-    std::optional<Note> found;
+class NativeCode {
+public:
+    explicit NativeCode(const RuleContext& context) {
+        for (const Function* f : context.program.functions()) {
+            if (is_python(*f)) {
+                has_python_ = true;
+                makes_half_ = makes_half_ || (code_kind(context, f->span.file) == CodeKind::product &&
+                                              std::ranges::any_of(f->calls, lint::makes_half));
+            } else {
+                variants_[place_of(*f)].push_back(f);
+            }
+        }
+        for (const Engine& engine : engines_of(context))
+            makes_half_ = makes_half_ || is_low_precision(engine.dtype);
+    }
+
+    // The body is compiled for a wider dtype too. A dispatch macro writes its lambda once for each dtype.
+    bool has_wide_variant(const Function& f) const {
+        return std::ranges::any_of(variants_.at(place_of(f)), [&](const Function* other) {
+            if (other->usr == f.usr) return false;
+            return f.kind == FunctionKind::lambda ? written_in(*other) == written_in(f)
+                                                  : is_wide_variant(*other);
+        });
+    }
+
+    bool are_variants(const Function& a, const Function& b) const { return place_of(a) == place_of(b); }
+    bool has_python() const { return has_python_; }
+    bool makes_half() const { return makes_half_; }
+
+private:
+    using Place = std::tuple<std::string_view, std::uint32_t, std::uint32_t>;
+    struct PlaceHash {
+        std::size_t operator()(const Place& p) const {
+            return std::hash<std::string_view>()(std::get<0>(p)) ^
+                   (std::get<1>(p) * 1000003u + std::get<2>(p));
+        }
+    };
+    static Place place_of(const Function& f) { return {f.span.file.str(), f.span.line, f.span.column}; }
+
+    std::unordered_map<Place, std::vector<const Function*>, PlaceHash> variants_;
+    bool has_python_ = false;
+    bool makes_half_ = false;
+};
+
+namespace {
+
+const NativeCode& native_code_of(const RuleContext& context) {
+    return context.native_code.get([&] { return std::make_shared<const NativeCode>(context); });
+}
+
+// Whether every way through the function comes through the block: nothing chooses that it runs.
+bool always_runs(const Function& f, std::uint32_t block) { return !is_behind_branch(f, block); }
+
+// How the body gets its dtype, looked for upwards from `f`.
+class Choice {
+public:
+    Choice(const RuleContext& context, const Function& f)
+        : program_(context.program), code_(native_code_of(context)), open_{&f} {
+        for (std::size_t next = 0; next < open_.size() && !is_fixed_; ++next) {
+            if (open_.size() > kMostFunctions) return;
+            follow(*open_[next]);
+        }
+    }
+
+    // Some caller takes the half variant alone, or every time.
+    bool is_fixed() const { return is_fixed_; }
+    const std::optional<Note>& made() const { return made_; }
+
+private:
+    void follow(const Function& variant) {
+        if (variant.kind == FunctionKind::lambda) {
+            const Function* around = program_.definition(written_in(variant));
+            if (around && code_.has_wide_variant(*around)) push(*around);
+            if (around && !made_) made_ = Note{variant.span, "the dtype is chosen here, at run time"};
+            return;
+        }
+        for (const Call* call : program_.callers(variant.usr)) {
+            const Function* caller = program_.owner(*call);
+            if (!caller) continue;
+            if (code_.has_wide_variant(*caller))
+                push(*caller);
+            else if (always_runs(*caller, call->block) || !calls_wide_variant(*caller, variant))
+                is_fixed_ = true;
+            else if (!made_)
+                made_ = Note{call->span, "the dtype is chosen here, at run time"};
+        }
+    }
+
+    bool calls_wide_variant(const Function& caller, const Function& variant) const {
+        return std::ranges::any_of(caller.calls, [&](const Call& call) {
+            const Function* other = program_.definition(call.callee);
+            return other && other->usr != variant.usr && code_.are_variants(*other, variant) &&
+                   is_wide_variant(*other);
+        });
+    }
+
+    void push(const Function& f) {
+        if (std::ranges::find(open_, &f) == open_.end()) open_.push_back(&f);
+    }
+
+    const Program& program_;
+    const NativeCode& code_;
+    std::vector<const Function*> open_;
+    bool is_fixed_ = false;
+    std::optional<Note> made_;
+};
+
+// A call of Python to a function of C++, with the Python function that makes it.
+struct PythonCaller {
+    const Function* function;
+    const Call* call;
+};
+
+bool is_of_autograd_function(const PythonCaller& caller) {
+    return std::ranges::any_of(caller.function->bases,
+                               [](Symbol base) { return base.str() == "torch.autograd.Function"; });
+}
+
+// The calls of Python to a function of this name: a module that is compiled from C++ has no Python body. Where
+// autograd functions call it, the other calls are to an apply() that has the name of the op it wraps.
+std::vector<PythonCaller> python_calls(const Program& program, std::string_view name) {
+    const std::array<std::string_view, 1> names{name};
+    std::vector<PythonCaller> calls;
+    for_each_call(program, last_part_in(names), [&](const Function& f, const Call& call) {
+        if (is_python(f) && !program.definition(call.callee)) calls.push_back({&f, &call});
+    });
+    if (std::ranges::any_of(calls, is_of_autograd_function))
+        std::erase_if(calls, [](const PythonCaller& caller) { return !is_of_autograd_function(caller); });
+    return calls;
+}
+
+struct PythonCallers {
+    std::vector<PythonCaller> calls;  // that lead to the function
+    bool are_all = true;              // no caller is unknown
+};
+
+PythonCallers python_callers(const Program& program, const Function& f) {
+    PythonCallers found;
     std::vector<Symbol> open{f.usr};
     for (std::size_t next = 0; next < open.size(); ++next) {
-        if (open.size() > kMostFunctions) return std::nullopt;
         const Function* at = program.definition(open[next]);
-        if (!at) return std::nullopt;
-        const std::vector<const Call*> calls = python_calls(program, leaf(at->name.str()));
-        for (const Call* call : calls) {
-            const Function* owner = program.owner(*call);
-            if (!owner || !runs_in_fp32(context, *owner)) return std::nullopt;
-            if (!found) found = Note{call->span, "Python runs this here, after a cast of its inputs to fp32"};
+        if (!at || open.size() > kMostFunctions) {
+            found.are_all = false;
+            break;
         }
+        const std::vector<PythonCaller> calls = python_calls(program, leaf(at->name.str()));
+        found.calls.insert(found.calls.end(), calls.begin(), calls.end());
         const std::span<const Call* const> callers = program.callers(at->usr);
-        if (calls.empty() && callers.empty()) return std::nullopt;
+        if (calls.empty() && callers.empty()) found.are_all = false;
         for (const Call* caller : callers) {
             const Function* owner = program.owner(*caller);
-            if (!owner) return std::nullopt;
+            if (!owner) {
+                found.are_all = false;
+                continue;
+            }
             const Symbol from = written_in(*owner);
             if (std::ranges::find(open, from) == open.end()) open.push_back(from);
         }
     }
     return found;
+}
+
+// forward of an autograd function: the tensors that backward gets have its dtypes.
+const Function& forward_of(const RuleContext& context, const Function& f) {
+    if (leaf(f.name.str()) != "backward" || f.parent_class.empty()) return f;
+    const Function* forward = classes_of(context).method(f.parent_class, "forward");
+    return forward ? *forward : f;
+}
+
+// Whether a tensor of half is passed to the call, or to an apply() of the autograd function that makes it.
+bool is_passed_half(const RuleContext& context, const PythonCaller& caller, const Function& forward) {
+    TensorDTypes dtypes(context);
+    const auto takes_half = [&](const Function& f, const Call& call) {
+        return std::ranges::any_of(call.args, [&](const Operand& value) {
+            const TensorDType is = dtypes.of(f, value);
+            return is.proven && is_low_precision(is.dtype);
+        });
+    };
+    if (takes_half(*caller.function, *caller.call)) return true;
+    if (forward.parent_class.empty()) return false;
+    const std::string apply = std::string(forward.parent_class.str()) + ".apply";
+    const std::array<std::string_view, 1> names{apply};
+    bool found = false;
+    for_each_call(context.program, name_in(names),
+                  [&](const Function& f, const Call& call) { found = found || takes_half(f, call); });
+    return found;
+}
+
+bool passes_half(const RuleContext& context, const PythonCaller& caller) {
+    constexpr std::array<std::string_view, 3> kHalves{"half", "float16", "bfloat16"};
+    const Function& forward = forward_of(context, *caller.function);
+    if (const std::string_view cast = cast_inputs(forward); !cast.empty()) return any_of(cast, kHalves);
+    const auto casts = [](const Call& call) { return is_low_precision(call.result.dtype); };
+    return std::ranges::any_of(forward.calls, casts) || is_passed_half(context, caller, forward);
+}
+
+bool runs_in_fp32(const RuleContext& context, const PythonCaller& caller) {
+    return cast_inputs(*caller.function) == "float32" ||
+           cast_inputs(forward_of(context, *caller.function)) == "float32";
+}
+
+}  // namespace
+
+HalfEvidence half_evidence(const RuleContext& context, const Function& f) {
+    if (is_python(f)) return {};
+    const NativeCode& code = native_code_of(context);
+    if (!code.has_wide_variant(f)) return {};
+    const Choice choice(context, f);
+    if (choice.is_fixed()) return {};
+    const PythonCallers callers = python_callers(context.program, f);
+    const auto in_fp32 = [&](const PythonCaller& caller) { return runs_in_fp32(context, caller); };
+    if (callers.are_all && !callers.calls.empty() && std::ranges::all_of(callers.calls, in_fp32))
+        return {HalfRuns::fp32, Note{callers.calls.front().call->span,
+                                     "Python runs this here, after a cast of its inputs to fp32"}};
+    if (std::ranges::any_of(callers.calls,
+                            [&](const PythonCaller& caller) { return passes_half(context, caller); }))
+        return {};
+    if (code.has_python() && !code.makes_half())
+        return {HalfRuns::unmade, Note{f.span, "the Python code of this program makes no half value"}};
+    return {HalfRuns::possible, choice.made()};
 }
 
 }  // namespace mp::lint

@@ -1,6 +1,6 @@
 #pragma once
 
-// Which Python code runs a template of C++ or CUDA.
+// Whether code of C++ or CUDA runs in half precision: what its callers, in C++ and in Python, show.
 
 #include <optional>
 
@@ -9,9 +9,23 @@
 
 namespace mp::lint {
 
-// An autograd function that casts its inputs to fp32 (custom_fwd(cast_inputs=torch.float32)) and calls into this
-// instantiation for half, when all of its Python callers are of that kind: a kernel that a dispatch macro instantiates
-// for half then gets float. Nothing when some caller is not known.
-std::optional<Note> fp32_caller(const RuleContext&, const Function&);
+// A template that a dispatch macro or a list of explicit instantiations makes for half beside float may never run in
+// half.
+enum class HalfRuns : std::uint8_t {
+    proven,    // the code has no wider variant, its caller takes this one alone, or Python passes half
+    possible,  // the dtype is chosen at run time, and the program makes half values or has no Python that could
+    unmade,    // chosen at run time, and the Python code of the program makes no half value
+    fp32,      // all of its Python callers cast their inputs to fp32 (custom_fwd(cast_inputs=torch.float32))
+};
+
+struct HalfEvidence {
+    HalfRuns runs = HalfRuns::proven;
+    std::optional<Note> note{};  // where it is decided
+};
+
+HalfEvidence half_evidence(const RuleContext&, const Function&);
+
+// An index for half_evidence(), kept with the context.
+class NativeCode;
 
 }  // namespace mp::lint

@@ -114,6 +114,47 @@ std::string_view library_at(std::string_view path) {
     return {};
 }
 
+// A library whose copies get names of their own is known by several of its files, deeper in the tree than in its own
+// repository.
+struct Layout {
+    std::string_view library;
+    std::ptrdiff_t folders;  // above the files, in its own repository
+    std::array<std::string_view, 6> files;
+};
+constexpr std::ptrdiff_t kEnoughFiles = 4;
+constexpr std::array<Layout, 2> kLayouts{
+    {{"llava",
+      1,
+      {"train/train.py", "mm_utils.py", "conversation.py", "constants.py", "model/builder.py", "utils.py"}},
+     {"XMem",
+      0,
+      {"model/trainer.py", "model/network.py", "inference/inference_core.py", "inference/memory_manager.py",
+       "dataset/vos_dataset.py", "util/configuration.py"}}}};
+
+bool has_file(const Program& program, std::string_view folder, std::string_view file) {
+    return std::ranges::any_of(program.units(), [&](const Unit& unit) {
+        const std::string_view path = unit.path.str();
+        return path.size() == folder.size() + file.size() && path.starts_with(folder) && path.ends_with(file);
+    });
+}
+
+// The units are looked through only for a file that is itself one of a library's.
+std::string_view library_with_files_of(const RuleContext& context, std::string_view path) {
+    for (const Layout& layout : kLayouts)
+        for (const std::string_view file : layout.files) {
+            if (!path.ends_with(file)) continue;
+            const std::string_view folder = path.substr(0, path.size() - file.size());
+            if (!folder.starts_with(context.root) || !folder.ends_with('/')) continue;
+            const auto folders = std::ranges::count(folder.substr(context.root.size()), '/') - 1;
+            const auto is_there = [&](std::string_view other) {
+                return has_file(context.program, folder, other);
+            };
+            if (folders > layout.folders && std::ranges::count_if(layout.files, is_there) >= kEnoughFiles)
+                return layout.library;
+        }
+    return {};
+}
+
 }  // namespace
 
 CodeKind code_kind(std::string_view path) {
@@ -140,7 +181,8 @@ CodeKind code_kind(std::string_view path) {
 
 std::string_view copied_library(const RuleContext& context, Symbol file) {
     if (!is_below(context, file)) return {};
-    return library_at(file.str().substr(context.root.size()));
+    const std::string_view named = library_at(file.str().substr(context.root.size()));
+    return named.empty() ? library_with_files_of(context, file.str()) : named;
 }
 
 CodeKind kind_by_name(const Function& f) {
@@ -209,6 +251,10 @@ bool is_conditional(const Function& f, std::uint32_t block) {
     return is_guarded(f, block, [](const Function& in, std::uint32_t b) {
         return std::ranges::any_of(in.flow[b].to, [](const Edge& edge) { return !edge.condition.empty(); });
     });
+}
+
+bool is_behind_branch(const Function& f, std::uint32_t block) {
+    return is_guarded(f, block, [](const Function&, std::uint32_t) { return true; });
 }
 
 }  // namespace mp::lint

@@ -40,5 +40,7 @@ bool is_dtype_guarded(const Function&, std::uint32_t block);
 bool is_cuda_guarded(const Function&, std::uint32_t block);
 // The block runs only on one side of a branch, whatever that tests.
 bool is_conditional(const Function&, std::uint32_t block);
+// ... where a branch whose condition is not known counts, and the one of a loop.
+bool is_behind_branch(const Function&, std::uint32_t block);
 
 }  // namespace mp::lint

@@ -16,6 +16,14 @@ char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + '
 
 bool is_statistic(const Operand& value) { return value.stat > Stat::sum; }
 
+// An error needs a dtype that runs; what only a caller who passes half makes true is a note.
+void weigh(HalfEvidence evidence, Finding& finding) {
+    if (evidence.runs == HalfRuns::proven) return;
+    finding.severity =
+        evidence.runs == HalfRuns::possible ? std::min(finding.severity, Severity::warning) : Severity::note;
+    if (evidence.note) finding.notes.push_back(*std::move(evidence.note));
+}
+
 }  // namespace
 
 std::string_view name_of(Severity severity) {
@@ -88,11 +96,7 @@ void emit(const RuleContext& context, const Function& function, Finding finding,
     finding.severity = severity_in(kind, finding.severity);
     const std::string_view library = copied_library(context, finding.span.file);
     if (!library.empty()) finding.notes.push_back({finding.span, "in a copy of " + std::string(library)});
-    if (finding.severity > Severity::note)
-        if (std::optional<Note> caller = fp32_caller(context, function)) {
-            finding.severity = Severity::note;
-            finding.notes.push_back(*std::move(caller));
-        }
+    if (finding.severity > Severity::note) weigh(half_evidence(context, function), finding);
     finding.function = function.display.empty() ? function.name : function.display;
     for (Note& note : context.program.instantiation_notes(function)) finding.notes.push_back(std::move(note));
     out.push_back(std::move(finding));

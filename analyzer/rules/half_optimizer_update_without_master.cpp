@@ -11,14 +11,15 @@
 // Silent An fp32 master stored beside it; stochastic rounding, here or in the helper that stores;
 //        helpers whose body is not seen; in-place normalisation, which has statistics or no second
 //        array to read a gradient from; averages (EMA). Python: engines that keep fp32 masters
-//        (DeepSpeed, apex, Accelerate), frozen models and adapters (peft), tests. All of it in the inference
-//        profile.
+//        (DeepSpeed, apex, Accelerate under FSDP), frozen models and adapters (peft), tests. All of it in the
+//        inference profile.
 // Tests  testdata/lint/MP501.md, tests/analyzer/rules/half_optimizer_update_without_master_test.cpp
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <unordered_set>
 #include <utility>
 
@@ -106,12 +107,41 @@ public:
         return entry->second;
     }
 
+    // Accelerate makes the parameters fp32 before it shards them. Without FSDP and DeepSpeed they stay as they are,
+    // and those can also come from its configuration outside of the program.
+    bool has_accelerate(Symbol file) const {
+        return std::ranges::any_of(
+            engines_, [&](const Engine& e) { return e.kind == EngineKind::accelerate && e.at.file == file; });
+    }
+
 private:
+    bool shards() const {
+        if (!shards_) shards_ = looks_sharded();
+        return *shards_;
+    }
+
+    bool looks_sharded() const {
+        const auto names_sharding = [](std::string_view text) {
+            return mentions(text, "deepspeed") || mentions(text, "fsdp") || mentions(text, "FullySharded");
+        };
+        for (const Engine& e : engines_)
+            if (e.kind == EngineKind::deepspeed || e.kind == EngineKind::fsdp1 || e.kind == EngineKind::fsdp2)
+                return true;
+        return std::ranges::any_of(program_.functions(), [&](const Function* f) {
+            return is_python(*f) && std::ranges::any_of(f->calls, [&](const Call& c) {
+                       return names_sharding(c.name.str()) ||
+                              std::ranges::any_of(c.args, [&](const Operand& o) {
+                                  return names_sharding(o.name.str()) || names_sharding(o.constant.str()) ||
+                                         names_sharding(o.keyword.str());
+                              });
+                   });
+        });
+    }
+
     bool look_at(Symbol file, std::string_view module) const {
         for (const Engine& e : engines_) {
-            // Accelerate makes the parameters fp32 before it shards them.
             const bool masters = e.kind == EngineKind::deepspeed || e.kind == EngineKind::apex ||
-                                 e.kind == EngineKind::accelerate;
+                                 (e.kind == EngineKind::accelerate && shards());
             if (masters && e.at.file == file) return true;
         }
         for (const Function* f : program_.functions()) {
@@ -143,6 +173,7 @@ private:
     const Program& program_;
     const std::vector<Engine>& engines_;
     std::map<std::pair<Symbol, std::string>, bool> known_;
+    mutable std::optional<bool> shards_;  // looked for once: it asks every call of the program
 };
 
 // Optimizers of other libraries that write what they are given and keep no fp32 copy of it.
@@ -294,6 +325,10 @@ private:
         bool masters = files_.keep_masters(f.span.file, name);
         for (const Note& note : found.chain) masters = masters || files_.keep_masters(note.span.file, name);
         if (masters) return false;
+        if (files_.has_accelerate(f.span.file)) {
+            if (!found.proven || !is_proven_low(found.dtype)) return false;
+            most = std::min(most, Severity::warning);
+        }
         const bool is_auto = found.loaded && (keyword_argument(*found.loaded, "dtype") ||
                                               keyword_argument(*found.loaded, "torch_dtype"));
         Severity severity = found.proven ? error_if_proven(found.dtype) : Severity::warning;

@@ -7,7 +7,7 @@
 //        the tensor cores would sum in fp32 at the same shape.
 // Fix    An fp32 accumulator and a conversion in the epilogue.
 // Silent Half operands with float accumulators; matrix_a and matrix_b fragments; integer
-//        instructions.
+//        instructions; a class template that passes the type of its argument on.
 // Tests  testdata/lint/MP407.md, tests/analyzer/rules/mma_half_accumulator_test.cpp
 
 #include <algorithm>
@@ -141,6 +141,14 @@ void report(const RuleContext& context, const Function& f, const SourceSpan& spa
          out);
 }
 
+// `using ElementAccumulator = ElementAccumulator_` of an epilogue: its template argument, which another place chooses.
+bool is_passed_on(const Function& f, const TypeUse& use) {
+    const bool is_class = f.usr.str().find("@F@") == std::string_view::npos;
+    return names_accumulator(use) && is_class &&
+           std::ranges::find(f.template_args, use.args[0].text, &TemplateArgument::text) !=
+               f.template_args.end();
+}
+
 std::string spelled(const TypeUse& use) {
     if (is_wmma_accumulator(use)) return "wmma accumulator fragment";
     return std::string(use.alias.empty() ? use.name.str() : use.alias.str());
@@ -173,7 +181,7 @@ void check(const RuleContext& context, Findings& out) {
     for_each(context, &Function::types, [&](const Function& f, const TypeUse& use) {
         DType dtype = wmma(use);
         if (is_low_precision(dtype) && !fragments.is_first(f)) return;
-        if (dtype == DType::unknown) dtype = cutlass(use);
+        if (dtype == DType::unknown && !is_passed_on(f, use)) dtype = cutlass(use);
         if (dtype == DType::unknown) dtype = cute(use);
         if (is_low_precision(dtype)) report(context, f, use.span, dtype, spelled(use), out);
     });

@@ -13,12 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "instrument/torch/compat.hpp"
 #include "kernels/cuda/driver.hpp"
 #include "kernels/cuda/measure.hpp"
-
-// Older torches do not tell the driver's handle of a stream.
-#if MP_TORCH_AT_LEAST(2, 11)
+#include "kernels/torch/native_stream.hpp"
 
 namespace mp::twin {
 namespace {
@@ -111,9 +108,7 @@ public:
 
 private:
     const c10::impl::DeviceGuardImplInterface& guard() const { return *c10::impl::getDeviceGuardImpl(type_); }
-    cuda::Stream native(const c10::Stream& stream) const {
-        return static_cast<cuda::Stream>(guard().getStreamNativeHandle(stream));
-    }
+    cuda::Stream native(const c10::Stream& stream) const { return native_stream(guard(), stream); }
 
     // The kernels in the context of one GPU.
     struct Gpu {
@@ -155,13 +150,3 @@ std::unique_ptr<Device> make_cuda_device(c10::DeviceType type) {
 }
 
 }  // namespace mp::twin
-
-#else
-
-namespace mp::twin {
-
-std::unique_ptr<Device> make_cuda_device(c10::DeviceType) { return nullptr; }
-
-}  // namespace mp::twin
-
-#endif

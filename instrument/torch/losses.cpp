@@ -3,6 +3,7 @@
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -94,9 +95,9 @@ at::Tensor Losses::loss_of(const at::Tensor& root) {
     return declared_.defined() ? std::exchange(declared_, {}) : loss;
 }
 
-void Losses::record(const at::Tensor& root) {
+void Losses::record(const at::Tensor& root, bool accumulates) {
     const TwinScope scope;
-    add(loss_of(root));
+    add(loss_of(root), accumulates);
 }
 
 void Losses::record_last() {
@@ -108,45 +109,54 @@ void Losses::record_last() {
     }
     if (!last) return;
     const auto options = at::TensorOptions().dtype(last->type).device(last->memory.device());
-    add(at::empty({0}, options).set_(last->memory, last->offset, {}, {}));
+    add(at::empty({0}, options).set_(last->memory, last->offset, {}, {}), true);
 }
 
-void Losses::add(const at::Tensor& loss) {
-    trace::LossRecord record;
+void Losses::add(const at::Tensor& loss, bool accumulates) {
+    Found found{.accumulates = accumulates, .late = late_.serves(loss)};
+    trace::LossRecord& record = found.record;
     record.dtype = dtype_of(loss.scalar_type());
     // A loss that was computed outside the dispatcher has no twin.
     record.has_twin = control_.twin_active() && !control_.local() && has_plain_memory(loss) &&
                       shadows_.find(loss).shadow.defined();
     const at::Tensor twin = record.has_twin ? shadows_.value(loss) : at::Tensor();
-    const bool late = late_.serves(loss);
-    if (!late) {
+    if (found.late) {
+        // The loss of a device is not waited for.
+        found.real = late_.value(loss);
+        if (record.has_twin) found.twin = late_.value(twin);
+    } else {
         record.real = scalar_of(loss);
         if (record.has_twin) record.twin = scalar_of(twin);
     }
     const std::lock_guard lock(mutex_);
-    const std::size_t index = records_.size();
-    record.micro_step = static_cast<std::int32_t>(index);
-    records_.push_back(record);
-    if (!late) return;
-    // The loss of a device is not waited for.
-    late_.then([index, real = late_.value(loss),
-                twin = record.has_twin ? late_.value(twin) : Late::Value()](LateStep& step) {
-        trace::LossRecord& known = step.record.losses[index];
-        if (real.known()) known.real = real.get();
-        if (twin.known()) known.twin = twin.get();
-        known.has_twin = twin.known();
-    });
+    found_.push_back(std::move(found));
 }
 
 bool Losses::any() const {
     const std::lock_guard lock(mutex_);
-    return !records_.empty();
+    return !found_.empty();
 }
 
 std::vector<trace::LossRecord> Losses::take() {
     const std::lock_guard lock(mutex_);
     last_.reset();
-    return std::exchange(records_, {});
+    auto found = std::exchange(found_, {});
+    if (std::ranges::any_of(found, &Found::accumulates))
+        std::erase_if(found, [](const Found& f) { return !f.accumulates; });
+    std::vector<trace::LossRecord> records;
+    for (Found& f : found) {
+        const std::size_t index = records.size();
+        f.record.micro_step = static_cast<std::int32_t>(index);
+        records.push_back(f.record);
+        if (!f.late) continue;
+        late_.then([index, real = f.real, twin = f.twin](LateStep& step) {
+            trace::LossRecord& known = step.record.losses[index];
+            if (real.known()) known.real = real.get();
+            if (twin.known()) known.twin = twin.get();
+            known.has_twin = twin.known();
+        });
+    }
+    return records;
 }
 
 }  // namespace mp::twin

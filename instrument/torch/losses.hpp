@@ -28,8 +28,10 @@ public:
 
     // The candidate that made this autograd node; nothing if none did.
     std::optional<at::Tensor> made_by(std::int64_t sequence);
-    // Records the loss of a backward pass that starts at `root`.
-    void record(const at::Tensor& root);
+    // Records the loss of a backward pass that starts at `root`. One that gives its gradients back
+    // (torch.autograd.grad) counts only in a step without one that accumulates them: a gradient penalty, the inner
+    // steps of meta-learning or a derivative with respect to the inputs are no losses.
+    void record(const at::Tensor& root, bool accumulates);
     // The program ends: records the last candidate, if no backward pass has begun since it was made. A program that
     // checks its loss and leaves has no other loss in its last step.
     void record_last();
@@ -51,8 +53,15 @@ private:
         at::ScalarType type = at::kFloat;
     };
 
+    struct Found {
+        trace::LossRecord record;
+        bool accumulates = true;
+        bool late = false;  // a device has the values below
+        Late::Value real{}, twin{};
+    };
+
     at::Tensor loss_of(const at::Tensor& root);
-    void add(const at::Tensor& loss);
+    void add(const at::Tensor& loss, bool accumulates);
 
     const Control& control_;
     ShadowMap& shadows_;
@@ -63,7 +72,7 @@ private:
     std::vector<Scaled> scaled_;
     std::optional<Scalar> last_;  // candidate since the last backward
     at::Tensor declared_;
-    std::vector<trace::LossRecord> records_;
+    std::vector<Found> found_;
 };
 
 }  // namespace mp::twin

@@ -3,7 +3,9 @@
 #include <ATen/record_function.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
+#include <torch/csrc/autograd/graph_task.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "instrument/torch/adapter.hpp"
@@ -59,6 +61,13 @@ NodePlace place_of(Parts& parts, ThreadState& state, const at::RecordFunction& n
     return place;
 }
 
+// Whether the running pass is one of torch.autograd.grad: it captures gradients instead of accumulating them.
+bool gives_gradients_back() {
+    const auto* const nodes = torch::autograd::get_current_graph_task_exec_info();
+    return nodes &&
+           std::ranges::any_of(*nodes, [](const auto& node) { return node.second.captures_ != nullptr; });
+}
+
 // Within one backward() nodes run in falling order of their numbers, so a scalar that made its node is the root if its
 // number is above that of the node before.
 void look_for_root(Adapter& a, ThreadState& state, const at::RecordFunction& node) {
@@ -74,7 +83,7 @@ void look_for_root(Adapter& a, ThreadState& state, const at::RecordFunction& nod
         const bool has_gradient = !node.inputs().empty() && node.inputs()[0].isTensor();
         a.inferred_clock.begin_backward(has_gradient ? node.inputs()[0].toTensor() : at::Tensor());
     }
-    a.clock.begin_backward(*root);
+    a.clock.begin_backward(*root, !gives_gradients_back());
 }
 
 std::unique_ptr<at::ObserverContext> node_begins(const at::RecordFunction& node) {

@@ -147,11 +147,11 @@ void StepClock::write(trace::StepRecord& step) {
     parts_.recording.step(step);
 }
 
-void StepClock::begin_backward(const at::Tensor& root) {
+void StepClock::begin_backward(const at::Tensor& root, bool accumulates) {
     if (parts_.late.captures()) return;
     parts_.recording.open();
     parts_.now.backward_ran = true;
-    parts_.losses.record(root);
+    parts_.losses.record(root, accumulates);
     if (parts_.control.options().mode < trace::Mode::step || forecast_said_.exchange(true)) return;
     say_memory_forecast(parts_);
 }

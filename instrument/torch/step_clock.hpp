@@ -25,8 +25,8 @@ public:
     // The program ends: writes the steps whose figures were not there yet (`wait`: waits for them), and what was seen
     // of the step that did not end.
     void finish(bool wait);
-    // A backward pass starts at `root`.
-    void begin_backward(const at::Tensor& root);
+    // A backward pass starts at `root`. It accumulates gradients or gives them back.
+    void begin_backward(const at::Tensor& root, bool accumulates);
 
     StepTensors& tensors() { return tensors_; }
 

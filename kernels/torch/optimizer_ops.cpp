@@ -2,26 +2,22 @@
 // own for each torch, which mp_optim loads.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
+#include <c10/core/DeviceGuard.h>
 #include <torch/library.h>
 #include <torch/version.h>
 
+#include <array>
 #include <atomic>
+#include <mutex>
 #include <vector>
 
 #include "kernels/cpu/blockwise.hpp"
 #include "kernels/cpu/optimizer.hpp"
 #include "kernels/cuda/optimizer.hpp"
+#include "kernels/torch/native_stream.hpp"
 
 #define MP_TORCH_AT_LEAST(major, minor) \
     (TORCH_VERSION_MAJOR > (major) || (TORCH_VERSION_MAJOR == (major) && TORCH_VERSION_MINOR >= (minor)))
-// Older torches do not tell the driver's handle of a stream.
-#define MP_ON_CUDA MP_TORCH_AT_LEAST(2, 11)
-#if MP_ON_CUDA
-#include <c10/core/DeviceGuard.h>
-
-#include <array>
-#include <mutex>
-#endif
 
 namespace mp {
 namespace {
@@ -187,7 +183,6 @@ optim::StepCounts step_on_cpu(const Step& step, const Weights& all, const Settin
     return sum;
 }
 
-#if MP_ON_CUDA
 // The kernels, loaded at the first step on a device.
 const cuda::Optimizer& optimizer_on(c10::Device device) {
     static std::array<cuda::Optimizer, 64> loaded;
@@ -202,7 +197,7 @@ const cuda::Optimizer& optimizer_on(c10::Device device) {
 
 cuda::Stream stream_on(c10::Device device) {
     const auto& streams = *c10::impl::getDeviceGuardImpl(c10::DeviceType::CUDA);
-    return static_cast<cuda::Stream>(streams.getStreamNativeHandle(streams.getStream(device)));
+    return native_stream(streams, streams.getStream(device));
 }
 
 // Adds to `counts`, on the device, what the step does there.
@@ -228,7 +223,6 @@ void step_on_cuda(const Step& step, const Weights& all, const Setting& setting, 
     TORCH_CHECK(outcome, "mp: the optimizer step was not launched: ", name_of(outcome.status), " (",
                 outcome.code, ")");
 }
-#endif
 
 // Runs the step on all weights and returns elements, meant to move, stagnated, on the device of the weights.
 template <class Step>
@@ -242,14 +236,10 @@ Tensor run(const Step& step, const Weights& all, const Setting& setting) {
         out[1] = static_cast<std::int64_t>(sum.meant_to_move);
         out[2] = static_cast<std::int64_t>(sum.stagnated);
     } else {
-#if MP_ON_CUDA
         std::int64_t elements = 0;
         for (const Tensor& g : all.gradients) elements += g.numel();
         counts[0].fill_(elements);
         step_on_cuda(step, all, setting, counts);
-#else
-        TORCH_CHECK(false, "mp: weights on a GPU need torch 2.11 or newer");
-#endif
     }
     if (!all.masters.empty())
         for (std::size_t i = 0; i < all.copies.size(); ++i)
@@ -304,15 +294,10 @@ void for_parts(const Tensor& codes, const Tensor& scales, const OnCpu& on_cpu, c
             });
         return;
     }
-#if MP_ON_CUDA
     const c10::DeviceGuard guard(codes.device());
     const cuda::Outcome outcome = on_cuda(optimizer_on(codes.device()), stream_on(codes.device()), whole);
     TORCH_CHECK(outcome, "mp: the kernel was not launched: ", name_of(outcome.status), " (", outcome.code,
                 ")");
-#else
-    (void)on_cuda;
-    TORCH_CHECK(false, "mp: tensors on a GPU need torch 2.11 or newer");
-#endif
 }
 
 std::tuple<Tensor, Tensor> quantize(const Tensor& values, const Tensor& table_values) {

@@ -61,6 +61,27 @@ TEST(PythonCode, CopiesOfLibrariesAreKnownByTheirPlace) {
     EXPECT_EQ(code_kind(context, Symbol("/src/p/model/llava/train/train.py")), CodeKind::vendored);
 }
 
+TEST(PythonCode, CopiesWithNamesOfTheirOwnAreKnownByTheirFiles) {
+    const auto library = [](const std::string& folder, std::string_view path) {
+        std::vector<Unit> units;
+        for (const std::string file :
+             {"train/train.py", "mm_utils.py", "conversation.py", "model/builder.py"}) {
+            Unit unit;
+            unit.path = Symbol(folder + file);
+            unit.language = Language::python;
+            units.push_back(std::move(unit));
+        }
+        const Program program = Program::link(std::move(units));
+        const Policies policies;
+        const RuleContext context{.program = program, .policies = policies, .root = "/src/p"};
+        return std::string(copied_library(context, Symbol(path)));
+    };
+    EXPECT_EQ(library("/src/p/model/univi/", "/src/p/model/univi/train/train.py"), "llava");
+    EXPECT_EQ(library("/src/p/model/univi/", "/src/p/model/other/train/train.py"), "");
+    // A project that grew from the library and has another name is not a copy inside of another one.
+    EXPECT_EQ(library("/src/p/univi/", "/src/p/univi/train/train.py"), "");
+}
+
 TEST(PythonCode, EveryRuleReportsLowerInFunctionsThatMeasure) {
     const auto named = [](const std::string& name) {
         return lint("MP411",

@@ -242,6 +242,25 @@ class Steps(TracedRun):
         self.assertAlmostEqual(self.report()["steps"][-1]["ranks"][0]["loss"], float(done.stdout), 6)
         self.assertIn("(sum of 4 backward() calls)", done.stderr)
 
+    def test_a_gradient_that_is_given_back_has_no_loss_of_its_own(self):
+        penalty = """
+    x = torch.randn(8, 16, requires_grad=True)
+    d, = torch.autograd.grad(model(x).sum() - 100, x, create_graph=True)
+    loss = (d - 1).square().mean() + model(x).square().mean()
+    loss.backward()
+"""
+        assigned = """
+    loss = model(torch.randn(8, 16)).square().mean()
+    weights = list(model.parameters())
+    for p, g in zip(weights, torch.autograd.grad(loss, weights)): p.grad = g
+"""
+        for way in (penalty, assigned):
+            done = self.trace(HEAD + "model = model_of()\noptimizer = torch.optim.SGD(model.parameters(), 1e-2)\n"
+                              "for i in range(3):" + way +
+                              "    optimizer.step(); optimizer.zero_grad()\nprint(loss.item())\n")
+            self.assertAlmostEqual(self.report()["steps"][-1]["ranks"][0]["loss"], float(done.stdout), 6, way)
+            self.assertNotIn("backward() calls", done.stderr, way)
+
     def test_two_optimizers_that_alternate_are_one_training(self):
         self.trace(HEAD + "G, D = torch.nn.Linear(4, 8), torch.nn.Linear(8, 1)\n"
                    "g, d = torch.optim.Adam(G.parameters()), torch.optim.Adam(D.parameters())\n"

@@ -187,6 +187,30 @@ TEST(Judge, MPT040LostWeightDecay) {
     EXPECT_EQ(text_of(judge(m)), "");
 }
 
+// An EMA of clones is no parameter of a model. Only the op that updates it is known.
+TEST(Judge, MPT040AnAverageWithoutAName) {
+    RunModel m = healthy();
+    m.ops.push_back(op_sum("(update)", "aten::add_", Phase::optimizer, DType::bf16, 0.9, 9));
+    m.ops.back().total.added = m.ops.back().total.absorbed = kElements;
+    m.ops.back().total.loc_dot = 0.3 * 0.00390625 * m.ops.back().total.loc_squares;
+    const Judgement j = judge(m);
+    ASSERT_EQ(j.findings.size(), 1u) << "and no bias of its rounding: " << text_of(j);
+    EXPECT_EQ(j.findings[0].rule, "MPT040");
+    EXPECT_EQ(j.findings[0].severity, Severity::error);
+    EXPECT_THAT(j.findings[0].message, HasSubstr("an average outside of the optimizer is updated in bf16"));
+    const RunModel bad = m;
+    m.tensors = {stuck("head.weight", 0.95, 0.1)};
+    EXPECT_EQ(judge(m).findings.size(), 1u) << "the weights are the first cause";
+    m = bad;
+    m.ops.back().total.absorbed = kElements / 2;
+    m.ops.back().total.loc_dot = 0;
+    EXPECT_EQ(text_of(judge(m)), "");
+    m = bad;
+    m.ops.back().total.added = m.ops.back().total.absorbed = 512;
+    m.ops.back().total.loc_dot = 0;
+    EXPECT_EQ(text_of(judge(m)), "");
+}
+
 TensorSum counter(double real, double twin) {
     TensorSum t = tensor_sum(TensorKind::optimizer_state, "fc.weight.step", DType::bf16);
     t.last.elements = t.last.compared = 1;
@@ -341,7 +365,9 @@ TEST(Judge, MPT050ReductionError) {
                .compared = kElements,
                .error_squares = 0,
                .sum_squares = 1,
-               .made_nonfinite = 0};
+               .made_nonfinite = 0,
+               .memory = {},
+               .algorithms = {}};
     c.total.error_squares = std::pow(12 * one_rounding_floor(DType::bf16), 2);
     c.worst_at = {Rank{1}, Step{2}};
     m.collectives = {c};
