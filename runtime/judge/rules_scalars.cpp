@@ -112,8 +112,8 @@ bool judge_counters(Case& c) {
 
 bool is_about_the_update(const OpRecord& op) { return op.layer == "(clipping)" || op.layer == "(update)"; }
 
-// Whether tensors are multiplied after the scalar, before the optimizer, with results that are off by a good part of its
-// error: clipping by hand. A norm that is only for a log has no such op.
+// Whether tensors are multiplied after the scalar, before the optimizer, with results that are off by a good part of
+// its error: clipping by hand. A norm that is only for a log has no such op.
 bool scales_the_update(const RunModel& m, const OpRecord& scalar, double error) {
     return std::ranges::any_of(m.ops, [&](const OpSum& s) {
         const OpRecord& op = s.total;

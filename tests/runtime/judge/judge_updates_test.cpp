@@ -451,6 +451,17 @@ TEST(Judge, MPT025AStateThatLosesItsSmallValues) {
     EXPECT_THAT(find(j, "MPT025")->message, HasSubstr("10 %"));
 }
 
+TEST(Judge, MPT025FewElementsThatLoseTheParameter) {
+    RunModel m = flushed_moments();
+    m.tensors.back().last.compared = m.tensors.back().last.elements = 100'000;
+    m.tensors.back().last.flushed = 800;
+    EXPECT_EQ(find(judge(m), "MPT025"), nullptr) << "0.8 % of the elements";
+    m.tensors[0].last.error_squares = 36 * m.tensors[0].last.twin_squares;
+    ASSERT_NE(find(judge(m), "MPT025"), nullptr) << "the parameter is off by 6 times its size";
+    m.tensors.back().last.flushed = 60;
+    EXPECT_EQ(find(judge(m), "MPT025"), nullptr);
+}
+
 TEST(Judge, MPT025WhatHarmsNothingIsSilent) {
     RunModel m = flushed_moments();
     m.tensors[0].last.error_squares = 0.01;

@@ -2,9 +2,10 @@
 
     stranger.py REGIME OUT SCRIPT [ARGUMENT...]
 
-own, fp32: as the script is. bf16, fp16: autocast around each outermost call of a module, as its users would write it;
-bf16-outputs with results in fp32, as accelerate gives them; fp16 with a GradScaler around backward and step, which
-fp16-reference has without autocast. The script ends by itself, or after 60 backwards. OUT: JSON with the steps and losses, and hashes of all parameters.
+own, fp32: as the script is. bf16, fp16: autocast around each outermost call of a module, as its users would write it.
+bf16-outputs: its results are fp32 then, as accelerate makes them. fp16: also a GradScaler around backward and step,
+which fp16-reference has without autocast. The script ends by itself, or after 60 backwards. OUT: JSON with the steps
+and losses, and hashes of all parameters.
 """
 import atexit
 import gc

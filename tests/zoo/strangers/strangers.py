@@ -179,7 +179,8 @@ def main():
         print(line["key"], line.get("why") or " ".join(
             f"[{mode}: same {e['transparent']} steps {e.get('steps')} of {line['backwards']}/"
             f"{line['optimizer_steps']} twin {e.get('twin')} gate {e['gate']} {e.get('verdict')} "
-            + "; ".join(f"{x['severity']} {x['rule']} {x.get('layer')} {x.get('op')}" for x in e.get("findings", [])) + "]"
+            + "; ".join(f"{x['severity']} {x['rule']} {x.get('layer')} {x.get('op')}"
+                        for x in e.get("findings", [])) + "]"
             for mode, e in line["modes"].items()), flush=True)
     return 0
 
