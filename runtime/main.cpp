@@ -120,6 +120,7 @@ int run_verb(const cli::Values& map, const std::vector<std::string>& command) {
     }
     request.adapters = map.list("adapters");
     request.eager = map.has("eager");
+    request.device_times = map.has("device-times");
     request.free_ints = map.has("free-ints");
     request.twin_noise = map.has("twin-noise");
     request.quiet = map.has("quiet");
@@ -274,6 +275,7 @@ const std::vector<Verb>& verbs() {
                      {"budget", "SIZE", "of a recording, with K, M or G (default: 256M)"},
                      {"overhead", "SHARE", "measure fewer steps in full, within this share of the time: 3%"},
                      {"step-range", "NAME", "NVTX ranges that are steps, '*' is the number: 'Train step *'"},
+                     {"device-times", nullptr, "CUDA programs: what kernels take in each layer (CUPTI; slows the run)"},
                      {"save-twin", "FILE", "the twin's tensors at the end, as safetensors: twin.%r.safetensors"},
                      {"save-real", "FILE", "the program's own, in the same shape"},
                      {"eager", nullptr, "run torch.compile regions eagerly, so that they are observed"},

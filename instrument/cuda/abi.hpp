@@ -13,7 +13,8 @@ namespace mp::raw::abi {
 using Stream = CUstream_st*;
 
 // cuda.h: attributes of a pointer and of a device. Memory of cuMemAlloc alone can be shared the old way.
-inline constexpr int kBufferId = 7, kIpcCapable = 10, kRangeStart = 11, kRangeSize = 12;
+inline constexpr int kBufferId = 7, kIsManaged = 8, kIpcCapable = 10, kRangeStart = 11, kRangeSize = 12,
+                     kPool = 17;
 inline constexpr int kCapabilityMajor = 75, kCapabilityMinor = 76;
 
 // library_types.h: the cudaDataType that cuBLAS takes.
@@ -44,6 +45,33 @@ inline constexpr int kNcclFloat16 = 6, kNcclFloat32 = 7, kNcclFloat64 = 8, kNccl
                      kNcclE5M2 = 11;
 inline constexpr int kNcclAvg = 4;
 
+struct NcclUniqueId {
+    char internal[128];
+};
+
+// The profiler interface of NCCL (plugins/profiler of its sources), versions 4 and 5: the start of a collective. The
+// type of an event has 1 byte in version 4 and 8 in version 5; those of version 5 alone are above 255.
+inline constexpr int kNcclCollectiveEvent = 2;  // ncclProfileColl
+struct NcclCollective {
+    std::uint64_t number;
+    const char* function;  // "AllReduce"
+    const void* send;
+    const void* receive;
+    std::size_t count;
+    int root;
+    const char* dtype;  // "ncclBfloat16"
+    std::uint8_t channels;
+    std::uint8_t warps;
+    const char* algorithm;  // "RING"
+    const char* protocol;   // "SIMPLE"
+};
+struct NcclEvent {
+    std::uint8_t type;
+    void* parent;
+    int rank;
+    NcclCollective collective;
+};
+
 // cupti.h: a callback of the driver domain.
 struct CallbackData {
     int site;  // 0 enter, 1 exit
@@ -65,6 +93,28 @@ struct CuptiSubscriber {
 inline constexpr int kCuptiDriverDomain = 1;
 inline constexpr int kCuptiManySubscribers = 39;
 
+// cupti_activity.h: the beginnings of the records that are read.
+inline constexpr int kActivityDriver = 4, kActivityRuntime = 5, kActivityKernel = 10, kActivityExternal = 39;
+inline constexpr int kExternalCustom = 3;  // the kind of correlation that is ours
+inline constexpr std::uint32_t kFlushForced = 1;
+struct KernelActivity {
+    int kind;
+    std::uint8_t not_read[12];
+    std::uint64_t start, end, completed;  // ns
+    std::uint32_t device, context, stream;
+    std::int32_t grid[3], block[3];
+    std::int32_t static_shared, dynamic_shared;
+    std::uint32_t local_per_thread, local_total;
+    std::uint32_t correlation;
+};
+struct [[gnu::packed, gnu::aligned(8)]] ExternalActivity {
+    int kind;
+    int external_kind;
+    std::uint64_t external;
+    std::uint32_t correlation;
+    std::uint32_t reserved;
+};
+
 // nvToolsExt.h
 struct NvtxMessage {
     const void* pointer;  // const char*, const wchar_t*, or a registered string
@@ -77,12 +127,14 @@ struct NvtxAttributes {
     std::int32_t color_type;
     std::uint32_t color;
     std::int32_t payload_type;
-    std::int32_t reserved;
+    std::int32_t payloads;  // how many of the extension for payloads follow
     std::uint64_t payload;
     std::int32_t message_type;
     NvtxMessage message;
 };
 inline constexpr int kNvtxNotTracked = -2;  // NVTX_NO_PUSH_POP_TRACKING
+inline constexpr std::int32_t kNvtxUint64 = 1, kNvtxInt64 = 2, kNvtxUint32 = 4, kNvtxInt32 = 5,
+                              kNvtxPayloads = static_cast<std::int32_t>(0xDFBD0009);
 
 // nvtxTypes.h
 using NvtxFunction = void (*)();
@@ -93,5 +145,118 @@ struct NvtxCallbackTable {
 };
 using NvtxExports = const void* (*)(std::uint32_t table);
 inline constexpr int kNvtxCore = 1, kNvtxCore2 = 5;  // modules
+
+// nvtxExtTypes.h: an extension of NVTX in one module of the program, whose slots take our functions.
+struct NvtxSegment {
+    std::size_t id;
+    std::size_t slots;
+    std::intptr_t* functions;
+};
+struct NvtxExtension {
+    std::uint16_t version;
+    std::uint16_t size;
+    std::uint16_t module;
+    std::uint16_t compatible;
+    std::size_t segments_count;
+    NvtxSegment* segments;
+    void* exports;
+    const void* info;
+};
+inline constexpr std::uint16_t kNvtxMemory = 1, kNvtxPayload = 2;  // modules
+
+// nvToolsExtMem.h: memory with names.
+inline constexpr std::uint32_t kMemoryVirtual = 1;  // the type of a region: an address and a size
+struct NvtxVirtualRange {
+    std::size_t bytes;
+    const void* at;
+};
+struct NvtxHeap {
+    std::uint16_t compatible;
+    std::uint16_t size;
+    std::uint32_t reserved;
+    std::uint32_t usage;
+    std::uint32_t type;
+    std::size_t range_size;
+    const void* range;
+    std::uint32_t category;
+    std::uint32_t message_type;
+    NvtxMessage message;
+};
+struct NvtxRegions {
+    std::uint16_t compatible;
+    std::uint16_t size;
+    std::uint32_t type;
+    const void* heap;
+    std::size_t count;
+    std::size_t stride;  // of `ranges`
+    const void* ranges;
+    const void** handles;
+};
+struct NvtxResizedRegions {
+    std::uint16_t compatible;
+    std::uint16_t size;
+    std::uint32_t type;
+    std::size_t count;
+    std::size_t stride;
+    const void* ranges;
+};
+struct NvtxEndedRegions {
+    std::uint16_t compatible;
+    std::uint16_t size;
+    std::uint32_t reference_type;
+    std::size_t count;
+    std::size_t stride;
+    const void* references;  // addresses, or handles of ours, which are the addresses
+};
+struct NvtxRegionName {
+    std::uint32_t reference_type;
+    std::uint32_t message_type;
+    const void* region;
+    NvtxMessage name;
+    std::uint32_t category;
+    std::uint32_t reserved;
+};
+struct NvtxRegionNames {
+    std::uint16_t compatible;
+    std::uint16_t size;
+    std::uint32_t reserved;
+    std::size_t count;
+    std::size_t stride;
+    const void* names;
+    std::size_t reserved_too;
+};
+
+// nvToolsExtPayload.h: data with a schema at a range.
+struct NvtxPayload {
+    std::uint64_t schema;
+    std::size_t bytes;
+    const void* data;
+};
+struct NvtxSchemaEntry {
+    std::uint64_t flags;
+    std::uint64_t type;
+    const char* name;
+    const char* description;
+    std::uint64_t detail;
+    std::uint64_t offset;
+    const void* semantics;
+    const void* reserved;
+};
+struct NvtxSchema {
+    std::uint64_t mask;
+    const char* name;
+    std::uint64_t type;
+    std::uint64_t flags;
+    const NvtxSchemaEntry* entries;
+    std::size_t count;
+    std::size_t bytes;
+    std::size_t pack;
+    std::uint64_t id;
+    void* extension;
+};
+inline constexpr std::uint64_t kSchemaName = 1 << 1, kSchemaPack = 1 << 7, kSchemaId = 1 << 8;
+inline constexpr std::uint64_t kSchemaStatic = 1, kFirstDynamicSchema = std::uint64_t{1} << 32;
+inline constexpr std::uint64_t kEntryPlain = 0, kEntryMessage = 1 << 10;  // flags of an entry
+inline constexpr std::uint64_t kEntryText = 75, kEntryUtf8 = 76, kEntryRegistered = 80;
 
 }  // namespace mp::raw::abi

@@ -1,5 +1,6 @@
 // The functions of mptrace.h for programs without torch. The preload, which comes first, forwards to these.
 
+#include "instrument/cuda/activity.hpp"
 #include "instrument/cuda/process.hpp"
 
 namespace {
@@ -23,12 +24,15 @@ __attribute__((visibility("default"))) void mptrace_layer_push(const char* name)
         const mp::raw::Place& inner = r->places().child(ranges.place, name);
         r->saw(inner.phase);
         ranges.push(inner.id, kAnnotations, false);
+        mp::raw::activity::moved_to(ranges.place);
     });
 }
 
 __attribute__((visibility("default"))) void mptrace_layer_pop() noexcept {
     bool unbalanced = false;
-    if (mp::raw::run()) mp::raw::ranges().pop(kAnnotations, unbalanced);
+    if (!mp::raw::run()) return;
+    mp::raw::ranges().pop(kAnnotations, unbalanced);
+    mp::raw::activity::moved_to(mp::raw::ranges().place);
 }
 
 __attribute__((visibility("default"))) void mptrace_step(int skipped, double loss_scale) noexcept {

@@ -62,6 +62,9 @@ struct Collective {
     std::uint64_t sent = 0, received = 0;  // elements on this rank
     std::uint64_t width = 0;               // bytes of an element; 0: unknown
     int ranks = 0;                         // of the communicator; 0: unknown
+    int rank = -1;                         // in the communicator
+    std::uint64_t communicator = 0;        // the same number on all of its ranks; 0: unknown
+    std::uint64_t call = 0;                // of the communicator, from 0
     abi::Stream stream = nullptr;
 };
 

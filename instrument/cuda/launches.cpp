@@ -12,6 +12,7 @@
 #include <string>
 
 #include "instrument/cuda/abi.hpp"
+#include "instrument/cuda/activity.hpp"
 #include "instrument/cuda/hooks.hpp"
 #include "instrument/cuda/launches.hpp"
 #include "instrument/cuda/real.hpp"
@@ -118,6 +119,7 @@ std::string watch() {
         enabled += result == 0;
         if (result != 0) code = result;
     }
+    if (run()->options().device_times) activity::begin(library);
     return enabled > 0 ? std::string() : why_not(cupti, code, holder);
 }
 
@@ -142,6 +144,7 @@ void watch_launches() noexcept {
 }
 
 void stop_watching() noexcept {
+    activity::stop();
     void* const handle = g_handle.exchange(nullptr);
     if (handle && g_unsubscribe) g_unsubscribe.load()(handle);
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "instrument/cuda/activity.hpp"
 #include "instrument/cuda/real.hpp"
 #include "kernels/cuda/driver.hpp"
 #include "kernels/cuda/measure.hpp"
@@ -124,9 +125,18 @@ Allocation Meter::allocation_of(const void* at) noexcept {
     if (!ask || ask(&a.begin, abi::kRangeStart, address) != 0 || ask(&bytes, abi::kRangeSize, address) != 0)
         return {};
     a.bytes = bytes;
-    if (ask(&a.id, abi::kBufferId, address) != 0 || a.id == 0) a.id = a.begin;
+    a.id = allocation_id_of(at);
+    if (a.id == 0) a.id = a.begin;
     a.is_whole = ask(&is_whole, abi::kIpcCapable, address) == 0 && is_whole;
+    void* pool = nullptr;
+    a.is_pooled = !a.is_whole && ask(&pool, abi::kPool, address) == 0 && pool;
     return a;
+}
+
+std::uint64_t Meter::allocation_id_of(const void* at) noexcept {
+    unsigned long long id = 0;
+    const auto ask = more().pointer_attribute;
+    return ask && ask(&id, abi::kBufferId, reinterpret_cast<std::uintptr_t>(at)) == 0 ? id : 0;
 }
 
 bool Meter::is_below_capability(int capability) noexcept {
@@ -188,6 +198,7 @@ bool Meter::launch(abi::Stream stream, const Run& run) noexcept {
         if (cuda::driver().capturing(stream, &capturing) != 0 || capturing != 0) return false;
         Gpu* const gpu = gpu_of_context();
         if (!gpu) return false;
+        const activity::Ours ours;
         cuda::Scratch& scratch = gpu->scratch[stream];
         if (!scratch.ready()) {
             const Relaxed relaxed;
@@ -218,6 +229,12 @@ bool Meter::compare(abi::Stream stream, const cuda::SampledProduct& product,
                     cuda::ProductError* into) noexcept {
     return launch(stream, [&](const Gpu& gpu, cuda::Scratch& scratch) {
         return bool(gpu.measure.compare(stream, scratch, product, into));
+    });
+}
+
+bool Meter::sketch(abi::Stream stream, const cuda::SketchedBlocks& blocks, cuda::Sketch* into) noexcept {
+    return launch(stream, [&](const Gpu& gpu, cuda::Scratch& scratch) {
+        return bool(gpu.measure.sketch(stream, scratch, blocks, into));
     });
 }
 

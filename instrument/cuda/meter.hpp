@@ -60,7 +60,8 @@ struct Allocation {
     std::uint64_t id = 0;  // never used twice; 0: the driver does not know the address
     std::uintptr_t begin = 0;
     std::uint64_t bytes = 0;
-    bool is_whole = false;  // not one of several mappings in a row
+    bool is_whole = false;   // not one of several mappings in a row
+    bool is_pooled = false;  // of a memory pool: cudaMallocAsync
 
     bool holds(const void* at, std::uint64_t count) const {
         const auto offset = reinterpret_cast<std::uintptr_t>(at) - begin;
@@ -83,6 +84,8 @@ public:
     bool expect(abi::Stream, const cuda::SampledProduct&) noexcept;
     bool compare(abi::Stream, const cuda::SampledProduct&, cuda::ProductError* into) noexcept;
 
+    bool sketch(abi::Stream, const cuda::SketchedBlocks&, cuda::Sketch* into) noexcept;
+
     // Elements that are the same before and after.
     bool standstill(abi::Stream, const cpu::TensorView* before, const cpu::TensorView* after, int count,
                     cpu::Standstill* into) noexcept;
@@ -92,6 +95,8 @@ public:
 
     // Asks the driver, which keeps the map of all allocations, whoever made them.
     static Allocation allocation_of(const void* at) noexcept;
+    // The id of the allocation alone; 0: the driver does not know the address.
+    static std::uint64_t allocation_id_of(const void* at) noexcept;
     // Whether the device of the calling thread has a lower compute capability, times 10. False where that is not known.
     bool is_below_capability(int capability) noexcept;
 

@@ -2,8 +2,10 @@
 
 #include <vector>
 
+#include "instrument/cuda/communicators.hpp"
 #include "instrument/cuda/dtypes.hpp"
 #include "instrument/cuda/hooks.hpp"
+#include "instrument/cuda/nccl_profiler.hpp"
 
 namespace mp::raw {
 namespace {
@@ -70,12 +72,23 @@ Collective collective_of(const Request& q) {
     c.send = q.send;
     c.receive = q.receive;
     c.ranks = ranks_of(q.comm);
+    c.rank = rank_of(q.comm);
     c.sent = q.scatters && c.ranks > 0 ? q.sent * static_cast<std::uint64_t>(c.ranks) : q.sent;
     c.received = q.received;
-    if (q.root >= 0 && rank_of(q.comm) != q.root) (*q.reduction ? c.received : c.sent) = 0;
+    if (q.root >= 0 && c.rank != q.root) (*q.reduction ? c.received : c.sent) = 0;
     c.width = width_of_nccl(q.type);
     c.stream = q.stream;
+    const Numbered number = next_call(q.comm);
+    c.communicator = number.communicator;
+    c.call = number.call;
     return c;
+}
+
+// What NCCL told of these calls while it made them.
+void note_algorithms(Run& run, const std::vector<Collective>& calls) {
+    for (const Chosen& chosen : take_chosen())
+        for (const Collective& c : calls)
+            if (c.send == chosen.send && c.receive == chosen.receive) run.chose(c, chosen.algorithm);
 }
 
 template <class Call>
@@ -86,15 +99,17 @@ int collective(const Request& q, const Call& call) noexcept {
     Run::Ticket ticket;
     Collective c;
     bool grouped = false;
+    calls_are_seen();
     guarded(Source::nccl, [&] {
         c = collective_of(q);
-        r->learn_rank(rank_of(q.comm), c.ranks);
+        r->learn_rank(c.rank, c.ranks);
         grouped = group().depth > 0;
         if (!grouped) ticket = r->before(c);
     });
     const int status = call();
     guarded(Source::nccl, [&] {
         if (!grouped) {
+            note_algorithms(*r, {c});
             r->after(ticket, c, status == 0);
         } else if (status == 0 || status == abi::kNcclInProgress) {
             group().waiting.push_back(c);
@@ -119,6 +134,7 @@ int end_group(const Call& call) noexcept {
     });
     const int status = call();
     guarded(Source::nccl, [&] {
+        note_algorithms(*r, waiting);
         for (std::size_t i = 0; i < tickets.size(); ++i) r->after(tickets[i], waiting[i], status == 0);
     });
     return status;
@@ -205,4 +221,28 @@ MP_HOOK int ncclGroupStart() {
 MP_HOOK int ncclGroupEnd() {
     MP_REAL(ncclGroupEnd);
     return mp::raw::end_group([&] { return next(); });
+}
+
+// How communicators are made: from an id that all ranks have, or from another communicator.
+MP_HOOK int ncclCommInitRank(void** comm, int ranks, abi::NcclUniqueId id, int rank) {
+    MP_REAL(ncclCommInitRank);
+    const int status = next(comm, ranks, id, rank);
+    if (comm && (status == 0 || status == abi::kNcclInProgress))
+        mp::raw::note_communicator(*comm, &id, sizeof id);
+    return status;
+}
+
+MP_HOOK int ncclCommInitRankConfig(void** comm, int ranks, abi::NcclUniqueId id, int rank, void* config) {
+    MP_REAL(ncclCommInitRankConfig);
+    const int status = next(comm, ranks, id, rank, config);
+    if (comm && (status == 0 || status == abi::kNcclInProgress))
+        mp::raw::note_communicator(*comm, &id, sizeof id);
+    return status;
+}
+
+MP_HOOK int ncclCommSplit(void* parent, int color, int key, void** comm, void* config) {
+    MP_REAL(ncclCommSplit);
+    const int status = next(parent, color, key, comm, config);
+    if (comm && (status == 0 || status == abi::kNcclInProgress)) mp::raw::note_split(*comm, parent, color);
+    return status;
 }

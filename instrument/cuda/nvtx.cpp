@@ -10,6 +10,8 @@
 #include <string_view>
 
 #include "instrument/cuda/abi.hpp"
+#include "instrument/cuda/activity.hpp"
+#include "instrument/cuda/nvtx.hpp"
 #include "instrument/cuda/process.hpp"
 #include "instrument/cuda/range_names.hpp"
 
@@ -48,7 +50,9 @@ std::string narrow(const wchar_t* wide) {
     return out;
 }
 
-void push(std::uint32_t domain, std::string_view name) noexcept {
+}  // namespace
+
+void nvtx::push(std::uint32_t domain, std::string_view name) noexcept {
     Run* const r = run();
     if (!r || !is_armed(Source::nvtx) || Inside::any() || domain == kLibraryDomain) return;
     guarded(Source::nvtx, [&] {
@@ -62,39 +66,50 @@ void push(std::uint32_t domain, std::string_view name) noexcept {
         const Place& inner = r->places().child(open.place, name);
         r->saw(inner.phase);
         open.push(inner.id, domain, false);
+        activity::moved_to(open.place);
     });
 }
 
-void pop(std::uint32_t domain) noexcept {
+void nvtx::pop(std::uint32_t domain) noexcept {
     Run* const r = run();
     if (!r || !is_armed(Source::nvtx) || Inside::any() || domain == kLibraryDomain) return;
     guarded(Source::nvtx, [&] {
         bool unbalanced = false;
         if (ranges().pop(domain, unbalanced)) r->end_step();
+        activity::moved_to(ranges().place);
         if (unbalanced) r->note(trace::NoteKind::not_observed, "NVTX: a pop without a range");
     });
 }
 
-std::string text_of(const abi::NvtxAttributes* attributes) {
-    if (!attributes || !attributes->message.pointer) return {};
-    switch (attributes->message_type) {
+std::string nvtx::text_of(int type, abi::NvtxMessage message) {
+    if (!message.pointer) return {};
+    switch (type) {
         case abi::kNvtxAscii:
-            return static_cast<const char*>(attributes->message.pointer);
+            return static_cast<const char*>(message.pointer);
         case abi::kNvtxWide:
-            return narrow(static_cast<const wchar_t*>(attributes->message.pointer));
+            return narrow(static_cast<const wchar_t*>(message.pointer));
         case abi::kNvtxRegistered:
-            return *static_cast<const std::string*>(attributes->message.pointer);
+            return *static_cast<const std::string*>(message.pointer);
         default:
             return {};
     }
 }
 
-std::uint32_t id_of(const void* domain) {
+std::string nvtx::with_number(std::string name, std::int64_t number) {
+    const Run* const r = run();
+    std::string numbered = name + " " + std::to_string(number);
+    const bool is_a_part =
+        r && number >= 0 && !name.empty() && step_of_range(name, {}) < 0 && !is_numbered_layer(name) &&
+        (is_numbered_layer(numbered) || step_of_range(numbered, r->options().step_range) >= 0);
+    return is_a_part ? numbered : name;
+}
+
+std::uint32_t nvtx::id_of(const void* domain) {
     return domain ? static_cast<const Domain*>(domain)->id : kDefaultDomain;
 }
 
 // Ranges with a start and an end may cross threads, so they are no place. One can be a step.
-std::uint64_t start(std::string_view name) noexcept {
+std::uint64_t nvtx::start(std::string_view name) noexcept {
     std::uint64_t id = 0;
     Run* const r = run();
     if (!r || !is_armed(Source::nvtx) || Inside::any()) return 0;
@@ -108,7 +123,7 @@ std::uint64_t start(std::string_view name) noexcept {
     return id;
 }
 
-void end(std::uint64_t id) noexcept {
+void nvtx::end(std::uint64_t id) noexcept {
     Run* const r = run();
     if (!r || id == 0) return;
     guarded(Source::nvtx, [&] {
@@ -118,6 +133,33 @@ void end(std::uint64_t id) noexcept {
         }
         r->end_step();
     });
+}
+
+namespace {
+
+using nvtx::end;
+using nvtx::id_of;
+using nvtx::pop;
+using nvtx::push;
+using nvtx::start;
+
+std::string name_of(const abi::NvtxAttributes* attributes) {
+    if (!attributes) return {};
+    std::string name = nvtx::text_of(attributes->message_type, attributes->message);
+    switch (attributes->payload_type) {
+        case abi::kNvtxUint64:
+        case abi::kNvtxInt64:
+            return nvtx::with_number(std::move(name), static_cast<std::int64_t>(attributes->payload));
+        case abi::kNvtxUint32:
+        case abi::kNvtxInt32:
+            return nvtx::with_number(std::move(name), static_cast<std::int32_t>(attributes->payload));
+        case abi::kNvtxPayloads:
+            // NOLINTNEXTLINE(performance-no-int-to-ptr): NVTX gives the address as an integer
+            return nvtx::name_of_payloads(reinterpret_cast<const abi::NvtxPayload*>(attributes->payload),
+                                          static_cast<std::size_t>(attributes->payloads), std::move(name));
+        default:
+            return name;
+    }
 }
 
 // ---- What NVTX calls. --------------------------------------------------------------------------------
@@ -131,7 +173,7 @@ int range_push_w(const wchar_t* name) {
     return abi::kNvtxNotTracked;
 }
 int range_push_ex(const abi::NvtxAttributes* attributes) {
-    guarded(Source::nvtx, [&] { push(kDefaultDomain, text_of(attributes)); });
+    guarded(Source::nvtx, [&] { push(kDefaultDomain, name_of(attributes)); });
     return abi::kNvtxNotTracked;
 }
 int range_pop() {
@@ -141,13 +183,13 @@ int range_pop() {
 std::uint64_t range_start_a(const char* name) { return name ? start(name) : 0; }
 std::uint64_t range_start_ex(const abi::NvtxAttributes* attributes) {
     std::uint64_t id = 0;
-    guarded(Source::nvtx, [&] { id = start(text_of(attributes)); });
+    guarded(Source::nvtx, [&] { id = start(name_of(attributes)); });
     return id;
 }
 void range_end(std::uint64_t id) { end(id); }
 
 int domain_push_ex(const void* domain, const abi::NvtxAttributes* attributes) {
-    guarded(Source::nvtx, [&] { push(id_of(domain), text_of(attributes)); });
+    guarded(Source::nvtx, [&] { push(id_of(domain), name_of(attributes)); });
     return abi::kNvtxNotTracked;
 }
 int domain_pop(const void* domain) {

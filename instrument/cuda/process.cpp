@@ -9,6 +9,7 @@
 #include <mutex>
 #include <string>
 
+#include "instrument/cuda/activity.hpp"
 #include "instrument/cuda/launches.hpp"
 #include "runtime/trace/end_summary.hpp"
 #include "runtime/trace/identity.hpp"
@@ -27,7 +28,7 @@ std::atomic<std::uint32_t> g_process{1};  // counts forks
 thread_local ThreadRanges t_ranges;
 thread_local int t_inside = 0;
 
-constexpr const char* kNames[kSources] = {"NVTX", "cuBLAS", "NCCL", "CUPTI"};
+constexpr const char* kNames[kSources] = {"NVTX", "cuBLAS", "NCCL", "CUPTI", "the time of kernels"};
 
 int is_torch(dl_phdr_info* library, std::size_t, void*) {
     const char* const slash = std::strrchr(library->dlpi_name, '/');
@@ -52,6 +53,7 @@ void at_exit() {
 void in_child() {
     if (Run* const run = g_run.exchange(nullptr)) run->abandon_after_fork();
     ++g_process;
+    activity::forget();
     t_inside = 0;
     if (g_state.load() != State::ignored) g_state = State::fresh;
 }

@@ -15,8 +15,8 @@
 namespace mp::raw {
 
 // The ways in which events come. Each stops by itself after an error of ours.
-enum class Source : unsigned char { nvtx, cublas, nccl, cupti };
-constexpr int kSources = 4;
+enum class Source : unsigned char { nvtx, cublas, nccl, cupti, activity };
+constexpr int kSources = 5;
 
 // The run of this process; null: it is not observed. Decides at the first call.
 Run* run() noexcept;

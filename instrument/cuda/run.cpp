@@ -8,9 +8,11 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
 #include <filesystem>
 
+#include "instrument/cuda/activity.hpp"
 #include "kernels/cpu/walk.hpp"
 #include "runtime/trace/job_directory.hpp"
 #include "runtime/trace/op_stats.hpp"
@@ -22,12 +24,20 @@ namespace {
 constexpr int kFlushMilliseconds = 2000;
 constexpr int kWaitMilliseconds = 2000;  // for the device, at the end
 constexpr std::chrono::milliseconds kPatience{5}, kPatienceOfSteps{200}, kPatienceAtEnd{2000};
-constexpr int kMostSamples = 512;          // products of a step of which elements are computed again
-constexpr int kFirstWithBf16 = 80;         // compute capability 8.0
-constexpr std::uint64_t kFewestSteps = 8;  // from which on their ranges show which steps were skipped
-constexpr std::size_t kMostHeld = 16;      // steps that wait for that
+constexpr int kMostSamples = 512;            // products of a step of which elements are computed again
+constexpr std::size_t kMostAlgorithms = 16;  // that are named of one kind of collective
+constexpr int kMostSketches = 32;            // reductions of a step of which blocks are sketched
+constexpr int kFirstWithBf16 = 80;           // compute capability 8.0
+constexpr std::uint64_t kFewestSteps = 8;    // from which on their ranges show which steps were skipped
+constexpr std::size_t kMostHeld = 16;        // steps that wait for that
 constexpr std::size_t kMostKernels = 4096;
 constexpr std::size_t kMostNotes = 4096;
+
+// The variables through which one tool at a time is loaded, and what is missing without them.
+constexpr std::pair<const char*, const char*> kPlaces[] = {
+    {"NVTX_INJECTION64_PATH", "ranges are not seen"},
+    {"CUDA_INJECTION64_PATH", "kernels are not seen"},
+    {"NCCL_PROFILER_PLUGIN", "NCCL's algorithms are not seen"}};
 
 std::int64_t now_ns() {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -131,14 +141,16 @@ bool lost_gradients(const trace::StepRecord& record) {
            });
 }
 
-// Whether a collective reads or writes past an allocation, as one whose count is in bytes does.
-bool is_beyond(const Collective& c) {
+// The buffer of a collective that it reads or writes past the end of its allocation, as one whose count is in bytes
+// does; null: none.
+const void* beyond(const Collective& c) {
     const auto past = [&c](const void* at, std::uint64_t elements) {
         if (!at || elements == 0) return false;
         const Allocation a = Meter::allocation_of(at);
         return a.id != 0 && a.is_whole && !a.holds(at, elements * c.width);
     };
-    return past(c.send, c.sent) || past(c.receive, c.received);
+    if (past(c.send, c.sent)) return c.send;
+    return past(c.receive, c.received) ? c.receive : nullptr;
 }
 
 // A program whose ranges name its backward names its forward by leaving it without a name.
@@ -149,6 +161,16 @@ void name_forward(trace::StepRecord& record) {
     if (backward == ~std::uint64_t{0}) return;
     for (trace::OpRecord& op : record.ops)
         if (op.phase == Phase::unknown && op.first < backward) op.phase = Phase::forward;
+}
+
+// The times of the forward, which is not named by a range either.
+void name_forward_times(trace::StepRecord& record) {
+    for (trace::TimeRecord& time : record.times)
+        if (time.phase == Phase::unknown &&
+            std::ranges::any_of(record.ops, [&time](const trace::OpRecord& op) {
+                return op.phase == Phase::forward && op.layer == time.layer;
+            }))
+            time.phase = Phase::forward;
 }
 
 }  // namespace
@@ -205,7 +227,9 @@ void Run::end_step_locked(bool ended) {
     const std::int64_t now = now_ns();
     record.wall_ns = now - std::exchange(step_began_ns_, now);
     add_launches(record);
+    record.times = activity::take(places_);
     name_forward(record);
+    name_forward_times(record);
     const unsigned phases = phases_.exchange(0);
     // A step that the end of the program cut off may have been on its way to its update.
     s.trained = ended && (phases >> static_cast<unsigned>(Phase::backward) & 1) != 0;
@@ -240,7 +264,20 @@ void Run::step_done(bool skipped, double loss_scale) {
 void Run::name_tensor(NamedTensor tensor) {
     const Lock lock = lock_soon(kPatience);
     if (!lock) return;
-    if (!finished_) weights_.name(std::move(tensor));
+    if (finished_) return;
+    names_.set(tensor.data, static_cast<std::uint64_t>(tensor.elements) * cpu::width_of(tensor.dtype),
+               tensor.name);
+    weights_.name(std::move(tensor));
+}
+
+std::string Run::memory_of(const void* at, std::uint64_t allocation) const {
+    std::string name = names_.of(at);
+    if (!name.empty() || !at || allocation == 0) return name;
+    const Allocation a = Meter::allocation_of(at);
+    if (a.id != allocation) return "memory that was freed since";
+    const auto offset = reinterpret_cast<std::uintptr_t>(at) - a.begin;
+    return "allocation " + std::to_string(a.id) + " of " + std::to_string(a.bytes) + " bytes" +
+           (a.is_pooled ? " of a pool" : "") + (offset > 0 ? ", byte " + std::to_string(offset) : "");
 }
 
 // The first product of a step reads weights, so it has a stream on which they are not being written: all updates of the
@@ -366,12 +403,17 @@ Run::Ticket Run::before(const Collective& c) {
     call.record = collective_of(c);
     call.ordinal = step().calls++;
     ++step().record.coverage.ops;
-    if (is_sampled()) step().record.collectives[call.record].beyond += is_beyond(c);
+    if (const void* const at = is_sampled() ? beyond(c) : nullptr) {
+        trace::CollectiveRecord& record = step().record.collectives[call.record];
+        if (record.beyond++ == 0) record.memory = memory_of(at, Meter::allocation_id_of(at));
+    }
     // What is moved and not added up keeps its values.
     if (!*c.reduction || c.dtype == DType::unknown || !c.send || c.sent == 0) return {};
     const cpu::TensorView view = cpu::contiguous(c.send, c.dtype, static_cast<std::int64_t>(c.sent));
     call.inputs = 1;
-    return measure(call, c.stream, &view);
+    const Ticket ticket = measure(call, c.stream, &view);
+    if (ticket.batch != 0) sketch(ticket, c);
+    return ticket;
 }
 
 void Run::after(Ticket ticket, const Collective& c, bool succeeded) {
@@ -382,6 +424,30 @@ void Run::after(Ticket ticket, const Collective& c, bool succeeded) {
     const auto count = static_cast<std::int64_t>(c.received);
     measure_result(ticket, c.stream, cpu::contiguous(c.receive, c.dtype, count),
                    succeeded && c.receive && count > 0);
+    sketch_result(ticket, c.stream, succeeded);
+}
+
+void Run::put_algorithm(std::size_t collective, const std::string& algorithm) {
+    std::set<std::string>& all = step().algorithms[collective];
+    if (all.size() >= kMostAlgorithms || !all.insert(algorithm).second) return;
+    std::string& text = step().record.collectives[collective].algorithms;
+    text.clear();
+    for (const std::string& one : all) text += (text.empty() ? "" : ", ") + one;
+}
+
+void Run::chose(const Collective& c, const std::string& algorithm) {
+    const Lock lock = lock_soon(kPatience);
+    if (!lock || finished_ || !step_) return;
+    const auto found = step_->collectives.find({c.op, c.reduction, c.dtype, c.ranks});
+    if (found != step_->collectives.end()) put_algorithm(found->second, algorithm);
+}
+
+void Run::told(const Collective& c, const std::string& algorithm) {
+    const Lock lock = lock_soon(kPatience);
+    if (!lock || finished_) return;
+    put_algorithm(collective_of(c), algorithm);
+    ++step().calls;
+    ++step().record.coverage.ops;
 }
 
 // ---- Figures. ----------------------------------------------------------------------------------------
@@ -429,6 +495,30 @@ void Run::measure_result(Ticket ticket, abi::Stream stream, const cpu::TensorVie
     Call& call = batch_.calls[ticket.call];
     call.has_result = meter_.statistics(stream, &result, 1, call.figures + call.inputs);
     if (!call.has_result) ++unmeasured_;
+    call.into = result.data;
+    call.allocation = Meter::allocation_id_of(result.data);
+}
+
+void Run::sketch(Ticket ticket, const Collective& c) {
+    const auto next = static_cast<std::uint64_t>(last_step_ + 1);
+    const bool wanted = next % 256 == 0 || std::has_single_bit(next);
+    if (!wanted || step().sketches == kMostSketches) return;
+    Sketching s = sketching_of(c);
+    if (s.sent.count == 0) return;
+    auto* const figures = batch_.slots->take<cuda::Sketch>(static_cast<int>(s.sent.count));
+    if (!figures || !meter_.sketch(c.stream, s.sent, figures)) return;
+    s.sent_figures = figures;
+    ++step().sketches;
+    batch_.sketches.emplace(ticket.call, std::move(s));
+}
+
+void Run::sketch_result(Ticket ticket, abi::Stream stream, bool succeeded) {
+    if (!succeeded || ticket.batch != batch_.id) return;
+    const auto found = batch_.sketches.find(ticket.call);
+    if (found == batch_.sketches.end() || found->second.received.count == 0) return;
+    Sketching& s = found->second;
+    auto* const figures = batch_.slots->take<cuda::Sketch>(static_cast<int>(s.received.count));
+    if (figures && meter_.sketch(stream, s.received, figures)) s.received_figures = figures;
 }
 
 // The exact elements are in the memory of the stream until compare(), so no second product may begin meanwhile. One of
@@ -456,7 +546,7 @@ void Run::close_batch() {
     waiting_.push_back(std::exchange(batch_, Batch{}));
 }
 
-void Run::add(Step& step, const Call& call) {
+void Run::add(Step& step, const Call& call) const {
     if (!call.has_result) return;
     std::uint64_t lost = 0;
     double amax = 0;
@@ -468,7 +558,8 @@ void Run::add(Step& step, const Call& call) {
     if (!call.product) {
         trace::CollectiveRecord& record = step.record.collectives[call.record];
         ++(lost > 0 ? record.lost_inputs : record.finite_inputs);
-        record.lost_results += result.nonfinite() > 0;
+        if (result.nonfinite() > 0 && record.lost_results++ == 0 && record.memory.empty())
+            record.memory = memory_of(call.into, call.allocation);
         return;
     }
     trace::OpRecord& op = step.record.ops[call.record];
@@ -479,7 +570,9 @@ void Run::add(Step& step, const Call& call) {
     }
     if (result.nonfinite() == 0) return;
     if (op.input_amax == 0) op.input_amax = amax;
-    if (lost == 0 && op.origins++ == 0) op.first_origin = call.ordinal;
+    const bool is_first_origin = lost == 0 && op.origins++ == 0;
+    if (is_first_origin) op.first_origin = call.ordinal;
+    if (is_first_origin || op.source.empty()) op.source = memory_of(call.into, call.allocation);
 }
 
 void Run::add(Step& step, std::vector<Weights::Compared>& weights) {
@@ -498,6 +591,8 @@ void Run::drain() {
         Batch& batch = waiting_.front();
         if (batch.fence.valid()) {
             for (const Call& call : batch.calls) add(*batch.step, call);
+            for (const auto& [call, sketches] : batch.sketches)
+                put_records(sketches, batch.step->record.sketches);
             add(*batch.step, batch.weights);
         } else {
             unmeasured_ += batch.calls.size();
@@ -540,7 +635,9 @@ void Run::mark_unguarded(Step& s, bool lost) {
 }
 
 void Run::write_ready() {
-    for (; !ended_.empty() && ended_.front()->open == 0; ended_.pop_front()) {
+    // Times come late; one step waits for the last ones.
+    const std::size_t kept = options_.device_times && !closing_ ? 1 : 0;
+    for (; ended_.size() > kept && ended_.front()->open == 0; ended_.pop_front()) {
         if (!settle(*ended_.front())) break;
         if (!open()) continue;
         recorder_->step(ended_.front()->record);
@@ -615,6 +712,8 @@ void Run::write_notes() {
     if (missed_ > 0)
         note_locked(trace::NoteKind::not_observed,
                     "calls of libraries while another thread waited for the device", missed_);
+    if (activity::dropped() > 0)
+        note_locked(trace::NoteKind::not_observed, "kernels whose times CUPTI dropped", activity::dropped());
     if (places_.dropped() > 0)
         note_locked(trace::NoteKind::not_observed, "NVTX ranges with too many different names",
                     places_.dropped());
@@ -625,6 +724,13 @@ void Run::write_notes() {
         note_locked(trace::NoteKind::not_observed,
                     "named weights that were not compared, because their memory was freed or is smaller",
                     weights_.gone());
+    for (const auto& [variable, what] : kPlaces) {
+        const char* const value = std::getenv(variable);
+        if (value && *value && !std::strstr(value, "libmptrace_cuda"))
+            note_locked(
+                trace::NoteKind::not_observed,
+                std::string(variable) + " names another tool's library, which keeps its place: " + what, 1);
+    }
     for (const auto& [symbol, launches] : kernels_)
         note_locked(trace::NoteKind::not_observed, "kernel seen by its name only: " + demangled(symbol),
                     launches);
@@ -633,12 +739,17 @@ void Run::write_notes() {
 }
 
 void Run::finish() noexcept {
+    activity::flush();
     try {
         const Lock lock = lock_soon(kPatienceAtEnd);
         if (!lock) return;
         if (finished_) return;
         // Without ranges that name steps the run is one step. Else the rest belongs to the step that did not end.
         if (step_ && step_->calls > 0) end_step_locked(!any_step_);
+        if (!ended_.empty())
+            for (trace::TimeRecord& time : activity::take(places_))
+                ended_.back()->record.times.push_back(std::move(time));
+        if (!ended_.empty()) name_forward_times(ended_.back()->record);
         closing_ = true;
         const timespec millisecond{0, 1'000'000};
         drain();

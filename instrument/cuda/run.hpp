@@ -15,8 +15,10 @@
 #include <vector>
 
 #include "instrument/cuda/events.hpp"
+#include "instrument/cuda/memory_names.hpp"
 #include "instrument/cuda/meter.hpp"
 #include "instrument/cuda/ranges.hpp"
+#include "instrument/cuda/sketches.hpp"
 #include "instrument/cuda/weights.hpp"
 #include "runtime/trace/identity.hpp"
 #include "runtime/trace/options.hpp"
@@ -33,6 +35,7 @@ public:
 
     const trace::Options& options() const noexcept { return options_; }
     Places& places() noexcept { return places_; }
+    MemoryNames& names() noexcept { return names_; }
 
     // False: a step is open already, and this is a part of it.
     bool begin_step(std::int64_t number);
@@ -53,6 +56,11 @@ public:
     void after(Ticket, const Product&, bool succeeded);
     Ticket before(const Collective&);
     void after(Ticket, const Collective&, bool succeeded);
+
+    // What NCCL chose for a call, after before().
+    void chose(const Collective&, const std::string& algorithm);
+    // A collective that NCCL told of and whose call was not seen.
+    void told(const Collective&, const std::string& algorithm);
 
     // A kernel that is known by its name alone. Takes no lock under which the driver is called.
     void launched(const char* symbol);
@@ -78,9 +86,11 @@ private:
         bool has_products = false;
         // Ranges of backward and of the optimizer were in it; or the program told whether it skipped it.
         bool trained = false, updated = false, told = false;
-        int samples = 0;  // products of which elements were computed again
+        int samples = 0;   // products of which elements were computed again
+        int sketches = 0;  // reductions of which blocks were sketched
         std::map<std::tuple<PlaceId, const char*, DType>, std::size_t> ops;
         std::map<std::tuple<std::string, std::string, DType, int>, std::size_t> collectives;
+        std::map<std::size_t, std::set<std::string>> algorithms;  // by collective
     };
     // A call whose figures are on their way.
     struct Call {
@@ -92,6 +102,8 @@ private:
         bool has_result = false;
         cuda::SampledProduct sampled;         // rows 0: no element of it is computed again
         cuda::ProductError* error = nullptr;  // null: not compared
+        const void* into = nullptr;           // the memory of the result
+        std::uint64_t allocation = 0;         // that had it then
     };
     // Slots of one step, with the calls that use them.
     struct Batch {
@@ -100,22 +112,28 @@ private:
         std::unique_ptr<Slots> slots;
         std::vector<Call> calls;
         Meter::Fence fence;
-        std::vector<Weights::Compared> weights;  // of this step; then there are no calls
+        std::vector<Weights::Compared> weights;     // of this step; then there are no calls
+        std::map<std::size_t, Sketching> sketches;  // by the index of the call
     };
 
     Step& step();
     std::size_t op_of(PlaceId, const Product&);
     std::size_t collective_of(const Collective&);
+    void put_algorithm(std::size_t collective, const std::string&);
     Ticket measure(Call, abi::Stream, const cpu::TensorView* inputs);
     void measure_result(Ticket, abi::Stream, const cpu::TensorView&, bool succeeded);
     void expect(Ticket, Call&, const Product&);
     void compare(Ticket, abi::Stream, bool succeeded);
+    void sketch(Ticket, const Collective&);
+    void sketch_result(Ticket, abi::Stream, bool succeeded);
+    // "'logits', byte 512", "allocation 12 of 4096 bytes"; empty: unknown.
+    std::string memory_of(const void* at, std::uint64_t allocation) const;
     bool provide_slots();
     void close_batch();
     bool is_sampled() const;
     void look_at_weights(abi::Stream);
     void end_step_locked(bool ended);
-    static void add(Step&, const Call&);
+    void add(Step&, const Call&) const;
     static void add(Step&, std::vector<Weights::Compared>&);
     void drain();
     bool settle(Step&);
@@ -129,6 +147,7 @@ private:
     const trace::Options options_;
     trace::Identity identity_;
     Places places_;
+    MemoryNames names_;
 
     // Held while kernels are launched. A launch blocks while the queue of its stream is full, and what the stream waits
     // for may be a launch of another thread, as with NCCL and several GPUs in a process. So no thread waits for long.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <stdexcept>
 
 #include "instrument/torch/fp32_kernels.hpp"
@@ -40,6 +41,26 @@ bool is_kept_by_autocast(const Call& call) {
     const int regions = at::autocast::increment_nesting() - 1;
     at::autocast::decrement_nesting();
     return regions > 0 && copy.strides() == source.strides() && copy.storage_offset() == 0;
+}
+
+// Whether single values of several dtypes are joined. So does clip_grad_norm_, which since torch 2.0 sorts the norms of
+// the gradients by dtype; in an fp32 run they have the order of the parameters.
+bool joins_dtypes(const Call& call) {
+#if MP_TORCH_AT_LEAST(2, 0)
+    if (call.info.base != "stack" || thread_state().site.phase != Phase::optimizer) return false;
+    bool single = true, several = false, low = false;
+    std::optional<at::ScalarType> first;
+    for_each_tensor(call.real[0], [&](const at::Tensor& t) {
+        single &= t.numel() == 1;
+        several |= t.scalar_type() != first.value_or(t.scalar_type());
+        low |= is_low_precision(t.scalar_type());
+        first = t.scalar_type();
+    });
+    return single && several && low;
+#else
+    (void)call;
+    return false;
+#endif
 }
 
 // The first line of a torch error: the rest is a C++ stack trace.
@@ -261,6 +282,11 @@ void Twin::remember_cast(const Call& call) {
     parts_.shadows.is_cast_of(call.real[0].toTensor(), call.real[1].toTensor());
 }
 
+void Twin::report_sorted_norms() {
+    const std::string layer = parts_.layers.name(thread_state().site.layer);
+    if (layer == "(clipping)") parts_.coverage.regrouped(layer, "the norms are sorted by dtype");
+}
+
 // A copy is outdated only if the weight would be cast to other bits now: sharded weights are written again with the
 // same values.
 void Twin::report_outdated(const Call& call) {
@@ -377,6 +403,7 @@ void Twin::generic(Call& call) {
     bind_results(call, shadow);
     after_writes(call);
     if (kept) remember_cast(call);
+    if (joins_dtypes(call)) report_sorted_norms();
     parts_.coverage.shadowed(bytes);
     measure(call, shadow, sample);
     if (!call.info.writes || call.bytes) return;

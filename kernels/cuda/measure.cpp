@@ -9,6 +9,7 @@
 #include "kernels/cuda/image.hpp"
 #include "kernels/cuda/list.hpp"
 #include "kernels/cuda/product.hpp"
+#include "kernels/cuda/sketch.hpp"
 
 namespace mp::cuda {
 
@@ -315,9 +316,10 @@ Outcome Measure::load() noexcept {
         if (code == 0) code = d.blocks_per_processor(&kernels[i].places, kernels[i].small, kThreads, 0);
         kernels[i].places *= processors;
     }
-    CUfunc_st *expect = nullptr, *compare = nullptr;
+    CUfunc_st *expect = nullptr, *compare = nullptr, *sketch = nullptr;
     if (code == 0) code = d.function(&expect, module, "product_expect");
     if (code == 0) code = d.function(&compare, module, "product_compare");
+    if (code == 0) code = d.function(&sketch, module, "sketch_blocks");
     if (code != 0) {
         d.unload(module);
         return {Status::refused, code};
@@ -325,6 +327,7 @@ Outcome Measure::load() noexcept {
     for (int i = 0; i < kKernels; ++i) kernels_[i] = kernels[i];
     expect_ = expect;
     compare_ = compare;
+    sketch_ = sketch;
     large_ = version >= kLongArguments;
     module_ = module;
     return {};
@@ -421,18 +424,18 @@ Outcome Measure::standstill(Stream stream, Scratch& scratch, const TensorView* b
 
 namespace {
 
+// What element() reads.
+bool is_read(DType dtype, const void* data) {
+    const bool known =
+        dtype == DType::fp64 || dtype == DType::fp32 || dtype == DType::fp16 || dtype == DType::bf16;
+    return known && data && reinterpret_cast<std::uintptr_t>(data) % cpu::width_of(dtype) == 0;
+}
+
 bool measurable(const SampledProduct& p) {
-    const auto is_read = [](const Strided& m) {
-        return m.dtype == DType::fp64 || m.dtype == DType::fp32 || m.dtype == DType::fp16 ||
-               m.dtype == DType::bf16;
-    };
-    const auto is_aligned = [](const Strided& m) {
-        return reinterpret_cast<std::uintptr_t>(m.data) % cpu::width_of(m.dtype) == 0;
-    };
     for (const Strided* m : {&p.a, &p.b, &p.d})
-        if (!m->data || !is_read(*m) || !is_aligned(*m)) return false;
+        if (!is_read(m->dtype, m->data)) return false;
     for (const Strided* m : {&p.c, &p.bias})
-        if (m->data && (!is_read(*m) || !is_aligned(*m))) return false;
+        if (m->data && !is_read(m->dtype, m->data)) return false;
     return p.rows > 0 && p.columns > 0 && p.rows <= SampledProduct::kMost &&
            p.columns <= SampledProduct::kMost;
 }
@@ -459,6 +462,19 @@ Outcome Measure::expect(Stream stream, Scratch& scratch, const SampledProduct& p
 Outcome Measure::compare(Stream stream, Scratch& scratch, const SampledProduct& product,
                          ProductError* result) const noexcept {
     return launch_product({*this, stream, scratch.at_}, compare_, product, result, 1);
+}
+
+Outcome Measure::sketch(Stream stream, Scratch& scratch, const SketchedBlocks& blocks,
+                        Sketch* results) const noexcept {
+    const Launcher launcher{*this, stream, scratch.at_};
+    const Outcome ready = launcher.ready();
+    if (!ready) return ready;
+    if (!is_read(blocks.dtype, blocks.data) || blocks.count == 0 || blocks.count > SketchedBlocks::kMost)
+        return {Status::unsupported};
+    SketchArgument argument{blocks, results};
+    void* arguments[] = {&argument};
+    return outcome_of(
+        driver().launch(sketch_, blocks.count, 1, 1, kThreads, 1, 1, 0, stream, arguments, nullptr));
 }
 
 }  // namespace mp::cuda

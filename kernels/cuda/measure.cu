@@ -4,6 +4,7 @@
 #include "kernels/cuda/nonfinite.hpp"
 #include "kernels/cuda/paired.hpp"
 #include "kernels/cuda/product.hpp"
+#include "kernels/cuda/sketch.hpp"
 #include "kernels/cuda/statistics.hpp"
 
 namespace mp::cuda {
@@ -214,6 +215,15 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     all.squares = sum_block(mine.squares);
     all.dot = sum_block(mine.dot);
     if (threadIdx.x == 0) *argument.out = all;
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads)
+    sketch_blocks(const __grid_constant__ SketchArgument argument) {
+    const Sketch mine = sketch_of(argument.blocks, blockIdx.x, threadIdx.x);
+    Sketch all;
+    all.sum = sum_block(mine.sum);
+    all.squares = sum_block(mine.squares);
+    if (threadIdx.x == 0) argument.out[blockIdx.x] = all;
 }
 
 // The name of a kernel: what it measures, the format, and the bytes of its list.

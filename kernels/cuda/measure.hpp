@@ -68,6 +68,8 @@ public:
     // comes after it. Between the two no other product may use the Scratch.
     Outcome expect(Stream, Scratch&, const SampledProduct&) const noexcept;
     Outcome compare(Stream, Scratch&, const SampledProduct&, ProductError* result) const noexcept;
+    // results[i] is of block i. Reads fp64, fp32, fp16 and bf16.
+    Outcome sketch(Stream, Scratch&, const SketchedBlocks&, Sketch* results) const noexcept;
     Outcome first_nonfinite(Stream, Scratch&, const cpu::TensorView* tensors, int count,
                             Nonfinite* results) const noexcept;
 
@@ -88,7 +90,7 @@ private:
     };
 
     CUmod_st* module_ = nullptr;
-    CUfunc_st *expect_ = nullptr, *compare_ = nullptr;
+    CUfunc_st *expect_ = nullptr, *compare_ = nullptr, *sketch_ = nullptr;
     Kernel kernels_[kKernels] = {};
     int waves_ = 1;
     bool large_ = false;

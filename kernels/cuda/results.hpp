@@ -41,4 +41,22 @@ struct ProductError {
     double dot = 0;      // sum of error * exact value
 };
 
+// Some blocks of contiguous elements in device memory.
+struct SketchedBlocks {
+    static constexpr std::uint32_t kMost = 8;
+    static constexpr std::uint32_t kLongest = 4096;  // elements of a block
+    const void* data = nullptr;
+    DType dtype = DType::unknown;
+    std::uint32_t count = 0;
+    std::uint32_t length = 0;         // of each block
+    std::int64_t first[kMost] = {};   // of each block, from `data`
+    std::uint64_t place[kMost] = {};  // in the tensor of which `data` may be a part
+    std::uint64_t seed = 0;
+};
+
+struct Sketch {
+    double sum = 0;      // of the elements times +1 or -1
+    double squares = 0;  // of the elements
+};
+
 }  // namespace mp::cuda

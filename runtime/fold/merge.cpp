@@ -112,9 +112,16 @@ void Partial::merge(const Partial& other) {
         if (fresh) continue;
         CollectiveTotal& into = at->second.total;
         merge_fields(into.total, from.total.total);
+        keep_texts(into.total, from.total.total);
         for (std::size_t i = 0; i < from.sums.size(); ++i) at->second.sums[i].add(from.sums[i]);
         keep_worst(into.worst_phi, into.worst_at, from.total.worst_phi, from.total.worst_at);
         keep_earliest(into.first_nonfinite, from.total.first_nonfinite);
+    }
+    sketches_.merge(other.sketches_);
+    for (const auto& [key, time] : other.times_) {
+        auto& [kernels, ns] = times_[key];
+        kernels += time.first;
+        ns += time.second;
     }
     for (const auto& [their_key, place] : other.places_) {
         PlaceKey key = their_key;

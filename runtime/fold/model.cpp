@@ -159,6 +159,12 @@ RunModel Partial::model(const std::string& directory) const {
             c.total.*kDoubleSums<CollectiveRecord>[i] = state.sums[i].value();
         m.collectives.push_back(std::move(c));
     }
+    sketches_.put(m);
+    for (const auto& [key, time] : times_)
+        m.times.push_back({key.first, key.second, time.first, time.second});
+    std::ranges::sort(m.times, {}, [](const DeviceTime& t) {
+        return std::tuple<std::uint64_t, const std::string&, Phase>(~t.device_ns, t.layer, t.phase);
+    });
     m.ops_by_dtype = ops_by_dtype_;
     for (const auto& [text, used] : policies_) m.policies.push_back(text);
     // On a device the adapter does not know in time whether integers differ, so it notes every op that reads some.

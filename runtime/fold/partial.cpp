@@ -98,6 +98,12 @@ void Partial::step(const StepRows& rows, const OpColumns* ops, const NameList& l
     for (std::size_t i = 0; i < s.tensors.size(); ++i)
         tensors_.add(i, s.tensors[i], names_.id(rows.tensors[i], list), rank_, s.step, s.sampled);
     for (const CollectiveRecord& c : s.collectives) add(c, s.step);
+    for (const SketchRecord& r : s.sketches) sketches_.add(r, s.step);
+    for (const TimeRecord& t : s.times) {
+        auto& [kernels, ns] = times_[{t.layer, t.phase}];
+        kernels += t.kernels;
+        ns += t.device_ns;
+    }
     add_places(rows, list);
     for (const DTypeCount& d : s.dtypes) ops_by_dtype_[d.dtype] += d.ops;
 }
@@ -225,6 +231,7 @@ void Partial::add(const CollectiveRecord& r, Step step) {
     t.total.group = r.group;
     t.total.ranks = r.ranks;
     merge_fields(t.total, r);
+    keep_texts(t.total, r);
     for (std::size_t i = 0; i < state.sums.size(); ++i)
         state.sums[i].add(r.*kDoubleSums<CollectiveRecord>[i]);
     keep_worst(t.worst_phi, t.worst_at, phi_of(r.error_squares, r.sum_squares, r.compared, r.dtype),

@@ -14,6 +14,7 @@
 #include "runtime/fold/op_table.hpp"
 #include "runtime/fold/process_tables.hpp"
 #include "runtime/fold/run_model.hpp"
+#include "runtime/fold/sketches.hpp"
 #include "runtime/fold/tensor_table.hpp"
 
 // Some recordings of a run, folded together. Folding is associative and commutative: any split of the
@@ -103,6 +104,8 @@ private:
     std::map<std::int64_t, SkipState> skips_;
     std::map<std::tuple<std::string, std::string, DType, std::string, std::uint64_t>, CollectiveState>
         collectives_;
+    SketchTable sketches_;
+    std::map<std::pair<std::string, Phase>, std::pair<std::uint64_t, std::uint64_t>> times_;  // kernels, ns
     std::map<PlaceKey, PlaceTotal> places_;
     std::vector<std::map<PlaceKey, PlaceTotal>::iterator>
         place_hints_;  // by row of the latest step with places

@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <set>
+#include <string>
 #include <tuple>
 #include <type_traits>
 
@@ -36,6 +38,26 @@ inline constexpr auto kDoubleSums = [] {
     each([&](double Record::* member) { out[at++] = member; });
     return out;
 }();
+
+// The words of two lists "a, b", each once, in their order.
+inline std::string united(const std::string& a, const std::string& b) {
+    std::set<std::string> words;
+    for (const std::string* list : {&a, &b})
+        for (std::size_t at = 0; at < list->size();) {
+            const std::size_t end = std::min(list->find(", ", at), list->size());
+            words.insert(list->substr(at, end - at));
+            at = end + 2;
+        }
+    std::string out;
+    for (const std::string& word : words) out += (out.empty() ? "" : ", ") + word;
+    return out;
+}
+
+// The texts of a collective: any one place, the first in their order, and all algorithms.
+inline void keep_texts(CollectiveRecord& into, const CollectiveRecord& from) {
+    if (into.memory.empty() || (!from.memory.empty() && from.memory < into.memory)) into.memory = from.memory;
+    if (into.algorithms != from.algorithms) into.algorithms = united(into.algorithms, from.algorithms);
+}
 
 // Merges all else as the field list says: counts, extremes, and what has to agree.
 template <class Record>

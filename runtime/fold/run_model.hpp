@@ -137,6 +137,18 @@ struct CollectiveTotal {
     double worst_phi = 0;    // of the error against the fp32 reduction, per step and rank
     Place worst_at;
     Step first_nonfinite;
+    // Blocks of which the sketches of all ranks were put together; then the sums of `total` are theirs.
+    std::uint64_t sketched = 0;
+    std::uint64_t differing = 0;  // blocks that one rank received with other values than the others
+    Place differs_at;             // the first of them
+};
+
+// What kernels took on the device, over steps and ranks.
+struct DeviceTime {
+    std::string layer;
+    Phase phase = Phase::unknown;
+    std::uint64_t kernels = 0;
+    std::uint64_t device_ns = 0;
 };
 
 struct PlaceTotal {
@@ -187,6 +199,7 @@ struct RunModel {
     std::vector<SkipFacts> skips;    // at most 10,000; skipped_steps counts all
     std::vector<CollectiveTotal> collectives;
     std::vector<PlaceTotal> places;
+    std::vector<DeviceTime> times;          // the longest first
     std::vector<LayerExponents> exponents;  // by layer, phase, dtype
     std::map<DType, std::uint64_t> ops_by_dtype;
     std::vector<std::string> policies;  // texts of policy notes, sorted, once each

@@ -51,6 +51,12 @@ double relative(double error_squares, double squares) {
     return squares > 0 ? std::sqrt(error_squares / squares) : std::numeric_limits<double>::infinity();
 }
 
+bool leaves_what_it_updates(const OpRecord& op) {
+    constexpr std::uint64_t kFewest = 64;
+    return is_low_precision(op.dtype) && op.added >= kFewest &&
+           static_cast<double>(op.absorbed) > kLeft * static_cast<double>(op.added);
+}
+
 double introduced_phi(const OpRecord& op) {
     if (op.loc_compared == 0) return -1;
     return floor_ratio(relative(op.loc_error_squares, op.loc_squares), op.dtype);

@@ -29,6 +29,10 @@ bool is_norm(std::string_view op);         // batch_norm, layer_norm, group_norm
 
 // For the results of all merged calls; -1 when not measured, infinity for an error over a zero reference.
 double introduced_phi(const OpRecord&);
+
+// Whether an op that writes in place leaves nearly all elements that it was meant to change as they are.
+inline constexpr double kLeft = 0.9;  // their share
+bool leaves_what_it_updates(const OpRecord&);
 double total_phi(const OpRecord&);
 double inherited_phi(const OpRecord&);
 // sqrt of the quotient; 0/0 is 0. Not relative_l2() of kernels/numerics: a NaN as the error gives 0 here, NaN there.

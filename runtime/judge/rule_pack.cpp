@@ -42,6 +42,7 @@ constexpr RuleInfo kRules[] = {
     {"MPT075", "emulated-bf16", "bf16 products on a device that has no bf16", Needs::nothing},
     {"MPT076", "collective-overrun", "a collective reads or writes past the end of its buffers",
      Needs::nothing},
+    {"MPT077", "ranks-received", "ranks received different results of one reduction", Needs::nothing},
     {"MPT090", "coverage", "what was not observed", Needs::nothing},
 };
 

@@ -57,7 +57,7 @@ void judge_range(Case&);       // MPT030, MPT031
 void judge_updates(Case&);     // MPT040
 void judge_scalars(Case&);     // MPT041
 void judge_state(Case&);       // MPT025
-void judge_reductions(Case&);  // MPT050, MPT051, MPT073, MPT076
+void judge_reductions(Case&);  // MPT050, MPT051, MPT073, MPT076, MPT077
 void judge_copies(Case&);      // MPT061
 void judge_products(Case&);    // MPT071, MPT072, MPT074, MPT075
 void judge_coverage(Case&);    // inconclusive, not_run

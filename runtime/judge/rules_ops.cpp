@@ -217,6 +217,7 @@ bool is_scaling(std::string_view op) {
 void judge_bias(Case& c, const OpSum& sum) {
     const OpRecord& op = sum.total;
     if (op.loc_compared < kFewestForBias) return;
+    if (op.phase == Phase::optimizer && leaves_what_it_updates(op)) return;  // MPT040
     const double u = unit_of(op.dtype);
     const double gain = gain_of(op);
     const double error = relative(op.loc_error_squares, op.loc_squares);

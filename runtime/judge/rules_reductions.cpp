@@ -1,4 +1,4 @@
-// MPT050, MPT051, MPT073, MPT076, and the reasons for an inconclusive verdict (MPT090).
+// MPT050, MPT051, MPT073, MPT076, MPT077, and the reasons for an inconclusive verdict (MPT090).
 
 #include <algorithm>
 #include <cmath>
@@ -62,6 +62,7 @@ void judge_lost_reduction(Case& c, const CollectiveTotal& t) {
     Finding f = finding("MPT050", Severity::error);
     f.op = r.op;
     f.step = t.first_nonfinite;
+    f.source = r.memory;
     f.value = static_cast<double>(r.lost_results);
     f.importance = importance::kReductionOverflow();
     f.message = shown(r.op) + " in " + std::string(name_of(r.dtype)) +
@@ -76,6 +77,7 @@ void judge_beyond(Case& c, const CollectiveTotal& t) {
     if (r.beyond == 0) return;
     Finding f = finding("MPT076", Severity::error);
     f.op = r.op;
+    f.source = r.memory;
     f.value = static_cast<double>(r.beyond);
     f.unit = "calls";
     f.importance = importance::kBeyond();
@@ -83,6 +85,23 @@ void judge_beyond(Case& c, const CollectiveTotal& t) {
                 " moves more elements than its buffers have: " + counted(r.beyond, "call") +
                 " read or wrote past the end of an allocation";
     f.advice = "the count of a collective is in elements: do not multiply it by sizeof";
+    c.out.findings.push_back(std::move(f));
+}
+
+// All ranks of an all_reduce receive the same bits.
+void judge_differing(Case& c, const CollectiveTotal& t) {
+    if (t.differing == 0 || t.total.op != "all_reduce") return;
+    Finding f = finding("MPT077", Severity::error);
+    f.op = t.total.op;
+    f.rank = t.differs_at.rank;
+    f.step = t.differs_at.step;
+    f.value = static_cast<double>(t.differing);
+    f.unit = "blocks";
+    f.importance = importance::kReductionError();
+    f.message = shown(t.total.op) + " in " + std::string(name_of(t.total.dtype)) + " gave rank " +
+                std::to_string(f.rank.value) +
+                " other values than the other ranks (sampled: " + counted(t.differing, "block") + ")";
+    f.advice = "look for work on another stream that writes the buffer without waiting for the collective";
     c.out.findings.push_back(std::move(f));
 }
 
@@ -114,8 +133,12 @@ void judge_reduction(Case& c, const CollectiveTotal& t) {
     f.limit = c.limits.reduction_phi;
     f.unit = "phi";
     f.importance = importance::kReductionError();
-    f.message = name + " errs by " + phi(floors) + " against the fp32 reduction of the same inputs (limit " +
-                phi(f.limit) + "), over " + counted(r.calls, "call");
+    const std::string reference =
+        t.sketched > 0
+            ? "exact sum of what the ranks sent (sampled: " + counted(t.sketched, "block") + ", limit "
+            : "fp32 reduction of the same inputs (limit ";
+    f.message = name + " errs by " + phi(floors) + " against the " + reference + phi(f.limit) + "), over " +
+                counted(r.calls, "call") + (r.algorithms.empty() ? "" : " with " + shown(r.algorithms));
     f.advice = "reduce in fp32 (FSDP: MixedPrecision(reduce_dtype=torch.float32))";
     c.out.findings.push_back(std::move(f));
 }
@@ -311,6 +334,7 @@ void judge_reductions(Case& c) {
     for (const CollectiveTotal& t : c.model.collectives) {
         judge_reduction(c, t);
         judge_beyond(c, t);
+        judge_differing(c, t);
     }
     judge_replicas(c);
 }

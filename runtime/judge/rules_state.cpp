@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::uint64_t kFewest = 64;  // elements
 constexpr double kFlushed = 0.01;  // share of the elements, above that of the other state of the parameter
+constexpr double kParameterIsLost = 1;   // off by its own size: a few elements explain that
 constexpr double kParameterIsFar = 0.1;  // relative error of the parameter: the update was wrong
 
 std::string owner_of(const std::string& name) {
@@ -75,7 +76,10 @@ void judge_state(Case& c) {
         if (known == states.end() || known->second.count < 2) continue;
         const States& s = known->second;
         const double far = relative_l2(p.last);
-        if (flushed_share(*s.worst) - s.least < kFlushed || !(far > kParameterIsFar)) continue;
+        const double share = flushed_share(*s.worst) - s.least;
+        const double few = static_cast<double>(kFewest) / static_cast<double>(s.worst->last.compared);
+        const double limit = far > kParameterIsLost ? std::min(few, kFlushed) : kFlushed;
+        if (share < limit || !(far > kParameterIsFar)) continue;
         others += worst != nullptr;
         if (worst && !(far > error)) continue;
         worst = s.worst;
@@ -87,7 +91,7 @@ void judge_state(Case& c) {
     f.phase = Phase::optimizer;
     f.step = worst->last_step;
     f.value = flushed_share(*worst);
-    f.limit = kFlushed;
+    f.limit = std::min(f.value, kFlushed);
     f.unit = "share";
     f.importance = importance::kFlushedState();
     f.message = "optimizer state " + shown(worst->name) + " loses its small values in " +

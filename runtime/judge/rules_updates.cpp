@@ -21,7 +21,6 @@ constexpr std::uint64_t kFewest = 64;
 constexpr double kArrives = 0.8;
 constexpr double kMasterArrives =
     0.5;  // of a master that a 16-bit copy overwrites in every step, next to nothing
-constexpr double kDecayLost = 0.9;             // share of the weights that weight decay leaves as they are
 constexpr std::uint64_t kFewestFrozen = 1024;  // elements over samples, where some might have moved by chance
 constexpr double kOneRounding = 1.25;          // floors; stochastic rounding costs about two
 constexpr double kBelowHalfUlp = 0.9;  // share of the unmoved elements from which on rounding is the cause
@@ -218,15 +217,35 @@ void judge_kind(Case& c, const Kind& kind) {
 // counted under it.
 const OpSum* lost_decay(const RunModel& model) {
     for (const OpSum& s : model.ops) {
-        const OpRecord& op = s.total;
-        const std::string name = base_name(op.op);
-        if (!in_optimizer(op, op.dtype) || !is_low_precision(op.dtype)) continue;
+        const std::string name = base_name(s.total.op);
         if (name != "mul" && name != "foreach_mul") continue;
-        if (op.added >= kFewest &&
-            static_cast<double>(op.absorbed) > kDecayLost * static_cast<double>(op.added))
-            return &s;
+        if (in_optimizer(s.total, s.total.dtype) && leaves_what_it_updates(s.total)) return &s;
     }
     return nullptr;
+}
+
+// An average of weights that is no parameter of a model that ran, such as the clones of an EMA: it has no name, and
+// only the op that updates it is known.
+void judge_unnamed_averages(Case& c) {
+    for (const OpSum& s : c.model.ops) {
+        const OpRecord& op = s.total;
+        const std::string name = base_name(op.op);
+        const bool adds = name == "add" || name == "lerp" || name == "foreach_add" || name == "foreach_lerp";
+        if (!adds || op.phase != Phase::optimizer || op.layer != "(update)") continue;
+        if (op.added < kFewestFrozen || !leaves_what_it_updates(op)) continue;
+        Finding f = finding_at("MPT040", Severity::error, op);
+        f.step = s.first_step;
+        f.value = static_cast<double>(op.absorbed) / static_cast<double>(op.added);
+        f.limit = kLeft;
+        f.unit = "share";
+        f.importance = importance::kStagnantAverages(f.value);
+        f.message = "an average outside of the optimizer is updated in " + std::string(name_of(op.dtype)) +
+                    ": " + shown(op.op) + " leaves " + percent(f.value) +
+                    " of the elements as they are that the fp32 twin's moves";
+        f.advice = "keep the average in fp32: its updates are below half an ulp of 16 bits";
+        c.out.findings.push_back(std::move(f));
+        return;
+    }
 }
 
 std::string decay_text(const OpRecord& op) {
@@ -253,7 +272,7 @@ bool judge_weights(Case& c, const Kind& kind, std::span<const Kind> consequences
         Finding f = finding_at("MPT040", Severity::error, decay->total);
         f.step = decay->first_step;
         f.value = static_cast<double>(decay->total.absorbed) / static_cast<double>(decay->total.added);
-        f.limit = kDecayLost;
+        f.limit = kLeft;
         f.unit = "share";
         f.importance = kind.weight(f.value);
         f.message = "weights are updated in " + std::string(name_of(decay->total.dtype)) +
@@ -309,9 +328,11 @@ void judge_updates(Case& c) {
         "other buffer",
         "keep running averages in fp32: their updates are below half an ulp of 16 bits",
         importance::kStagnantBuffers};
+    const auto before = c.out.findings.size();
     if (!judge_weights(c, kWeights, kConsequences))
         for (const Kind& kind : kConsequences) judge_kind(c, kind);
     judge_kind(c, kBuffers);
+    if (c.out.findings.size() == before) judge_unnamed_averages(c);
 }
 
 }  // namespace mp::trace

@@ -165,6 +165,7 @@ Result<trace::Options> options_of(const RunRequest& request, const Surroundings&
                            .save_twin = {},
                            .save_real = {},
                            .eager = request.eager,
+                           .device_times = request.device_times,
                            .free_ints = request.free_ints,
                            .twin_noise = request.twin_noise,
                            .step_range = request.step_range,
@@ -215,8 +216,7 @@ Result<Variables> environment_of(const Surroundings& around, const std::string& 
     if (::access(around.layout.cuda.c_str(), R_OK) == 0) {
         // Behind the user's own libraries, which may replace the same functions.
         preload += ":" + around.layout.cuda;
-        set_if_free(out, "NVTX_INJECTION64_PATH", around.layout.cuda);
-        set_if_free(out, "CUDA_INJECTION64_PATH", around.layout.cuda);
+        for (const char* const name : kCudaPlaces) set_if_free(out, name, around.layout.cuda);
     }
     out.set("LD_PRELOAD", preload);
     out.set("PYTHONPATH", with_shim(value("PYTHONPATH"), around.layout.shim));

@@ -26,6 +26,7 @@ struct RunRequest {
     std::string step_range;
     std::vector<std::string> adapters;  // --adapters, searched first
     bool eager = false;
+    bool device_times = false;
     bool free_ints = false;
     bool twin_noise = false;
     bool quiet = false;

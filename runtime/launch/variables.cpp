@@ -121,7 +121,7 @@ Variables untraced(Variables variables) {
     };
     restore("LD_PRELOAD", without_preload);
     restore("PYTHONPATH", without_shim);
-    for (const char* const name : {"NVTX_INJECTION64_PATH", "CUDA_INJECTION64_PATH"}) {
+    for (const char* const name : kCudaPlaces) {
         const char* const value = variables.get(name);
         if (value && is_ours(value)) variables.unset(name);
     }

@@ -36,6 +36,10 @@ std::string without_preload(std::string_view before);
 std::string with_shim(std::string_view before, std::string_view directory);
 std::string without_shim(std::string_view before);
 
+// The variables through which NVIDIA's libraries load the library for CUDA programs. Each has one place.
+inline constexpr const char* kCudaPlaces[] = {"NVTX_INJECTION64_PATH", "CUDA_INJECTION64_PATH",
+                                              "NCCL_PROFILER_PLUGIN"};
+
 // Sets a variable that names one library, unless it names one of another tool.
 void set_if_free(Variables&, std::string_view name, std::string_view library);
 

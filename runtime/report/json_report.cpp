@@ -253,6 +253,7 @@ nlohmann::ordered_json json_report(const RunModel& model, const Judgement& judge
     out["coverage"] = coverage_section(model);
     out["dtypes"] = dtypes_section(model);
     out["collectives"] = collectives_section(model);
+    out["device_times"] = times_section(model);
     Json parameters = Json::array(), others = Json::array();
     for (const RankFacts& r : model.ranks) put_tensors(parameters, others, r);
     out["parameters"] = std::move(parameters);

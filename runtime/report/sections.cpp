@@ -324,8 +324,22 @@ Json collectives_section(const RunModel& model) {
         one["worst_step"] = known(c.worst_at.step);
         one["made_nonfinite"] = c.total.made_nonfinite;
         one["first_nonfinite_step"] = known(c.first_nonfinite);
+        one["sketched_blocks"] = c.sketched;
+        one["differing_blocks"] = c.differing;
+        one["algorithms"] = c.total.algorithms;
+        one["memory"] = c.total.memory;
         out.push_back(std::move(one));
     }
+    return out;
+}
+
+Json times_section(const RunModel& model) {
+    Json out = Json::array();
+    for (const DeviceTime& t : model.times)
+        out.push_back({{"layer", t.layer},
+                       {"phase", name_of(t.phase)},
+                       {"kernels", t.kernels},
+                       {"device_ns", t.device_ns}});
     return out;
 }
 

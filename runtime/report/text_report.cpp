@@ -112,11 +112,24 @@ std::string processes_text(const RunModel& model) {
     return info_text(info);
 }
 
+// The layers whose kernels took longest (--device-times).
+std::string times_text(const RunModel& model) {
+    constexpr std::size_t kRows = 12;
+    if (model.times.empty()) return {};
+    std::vector<Row> rows{{"layer", "phase", "kernels", "ms on the device"}};
+    for (const DeviceTime& t : model.times) {
+        if (rows.size() > kRows) break;
+        rows.push_back({t.layer.empty() ? "-" : shown_short(t.layer, 60), std::string(name_of(t.phase)),
+                        std::to_string(t.kernels), number(static_cast<double>(t.device_ns) / 1e6)});
+    }
+    return "\n" + table_of(rows);
+}
+
 }  // namespace
 
 std::string text_report(const RunModel& model, const Judgement& judgement) {
-    return verdict_text(model, judgement) + "\n" + processes_text(model) + "\n" + steps_text(model) + "\n" +
-           coverage_text(model);
+    return verdict_text(model, judgement) + "\n" + processes_text(model) + "\n" + steps_text(model) +
+           times_text(model) + "\n" + coverage_text(model);
 }
 
 }  // namespace mp::trace

@@ -91,6 +91,8 @@ std::string_view start_of(const CollectiveRecord&) { return "  collective"; }
 std::string_view start_of(const Coverage&) { return "  coverage"; }
 std::string_view start_of(const TensorRecord&) { return " "; }  // its kind follows
 std::string_view start_of(const DTypePlace&) { return "  place"; }
+std::string_view start_of(const SketchRecord&) { return "  sketch"; }
+std::string_view start_of(const TimeRecord&) { return "  time"; }
 
 // Values that were not recorded are omitted.
 bool is_there(const LossRecord& l, const Field& f) { return l.has_twin || f.name != "twin"; }

@@ -97,6 +97,7 @@ bool assign(Options& o, std::string_view key, const std::vector<std::string>& it
     if (key == "budget") return one && parse(value, o.budget);
     if (key == "overhead") return one && parse(value, o.overhead) && o.overhead >= 0 && o.overhead <= 1;
     if (key == "eager") return one && parse(value, o.eager);
+    if (key == "device_times") return one && parse(value, o.device_times);
     if (key == "free_ints") return one && parse(value, o.free_ints);
     if (key == "twin_noise") return one && parse(value, o.twin_noise);
     if (key == "quiet") return one && parse(value, o.quiet);
@@ -143,6 +144,7 @@ std::string to_text(const Options& o) {
     line("save_twin", escaped(o.save_twin));
     line("save_real", escaped(o.save_real));
     line("eager", o.eager ? "1" : "0");
+    line("device_times", o.device_times ? "1" : "0");
     line("free_ints", o.free_ints ? "1" : "0");
     line("twin_noise", o.twin_noise ? "1" : "0");
     line("step_range", escaped(o.step_range));

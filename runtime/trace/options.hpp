@@ -44,10 +44,11 @@ struct Options {
     std::vector<std::string> adapters;  // directories that hold libmptrace_torch_<id>.so
     std::string save_twin;              // pattern with % keys, or empty
     std::string save_real;
-    bool eager = false;       // run torch.compile regions eagerly
-    bool free_ints = false;   // let the twin keep its own integer results
-    bool twin_noise = false;  // change the twin's weights by one rounding after the first step
-    std::string step_range;   // NVTX ranges that are steps, with '*' for the number; empty: the usual names
+    bool eager = false;         // run torch.compile regions eagerly
+    bool device_times = false;  // of kernels, in CUDA programs without torch
+    bool free_ints = false;     // let the twin keep its own integer results
+    bool twin_noise = false;    // change the twin's weights by one rounding after the first step
+    std::string step_range;     // NVTX ranges that are steps, with '*' for the number; empty: the usual names
     bool quiet = false;
     std::string tool;  // the mp-trace that prints the summary at the end; empty: none is printed
 };

@@ -76,6 +76,8 @@ StepRecord shortened(const StepRecord& s, bool with_tensors) {
     out.coverage = s.coverage;
     out.sampled = s.sampled;
     out.places = s.places;
+    out.sketches = s.sketches;
+    out.times = s.times;
     return out;
 }
 

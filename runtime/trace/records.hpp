@@ -109,6 +109,11 @@ struct CollectiveRecord {
     std::uint64_t lost_results =
         0;                     // among the calls whose inputs were measured: results that are not finite
     std::uint64_t beyond = 0;  // calls that read or wrote past the end of an allocation
+    // Memory of a call that went past its end, else of one whose result was lost: "'gradients', byte 512",
+    // "allocation 12 of 4096 bytes"; empty: there was none.
+    std::string memory{};
+    // What NCCL's profiler interface told, sorted: "RING/SIMPLE x 2, TREE/LL x 2", the last number that of channels.
+    std::string algorithms{};
 };
 
 template <class V>
@@ -130,6 +135,66 @@ constexpr void fields(V&& v, Of<CollectiveRecord>) {
     v(Field{"ranks"}.since(4), &R::ranks);
     v(Field{"lost_results", sum}.since(4), &R::lost_results);
     v(Field{"beyond", sum}.since(5), &R::beyond);
+    v(Field{"memory", place}.since(6), &R::memory);
+    v(Field{"algorithms", place}.since(6), &R::algorithms);
+}
+
+// A block of the tensor of one reduction, as one rank saw it. `sent` and `received` are the sums of its elements times
+// +1 or -1, which all ranks choose alike. The exact sum over the ranks is the sum of what they sent, so the error of a
+// reduction needs no communication.
+struct SketchRecord {
+    std::string op;
+    std::string reduction;
+    DType dtype = DType::unknown;
+    std::uint64_t communicator = 0;  // the same number on all of its ranks
+    std::uint64_t ranks = 0;
+    std::uint64_t rank = 0;      // in the communicator
+    std::uint64_t call = 0;      // of the communicator, from 0
+    std::uint64_t elements = 0;  // that are reduced, on all ranks together
+    std::uint64_t first = 0;     // of the block
+    std::uint64_t length = 0;
+    double sent = 0;
+    double sent_squares = 0;    // of the elements
+    bool has_received = false;  // this rank received the block
+    double received = 0;
+    double received_squares = 0;
+};
+
+template <class V>
+constexpr void fields(V&& v, Of<SketchRecord>) {
+    using R = SketchRecord;
+    v(Field{"op"}.bare(), &R::op);
+    v(Field{"reduction"}, &R::reduction);
+    v(Field{"dtype"}.bare(), &R::dtype);
+    v(Field{"communicator"}, &R::communicator);
+    v(Field{"ranks"}, &R::ranks);
+    v(Field{"rank"}, &R::rank);
+    v(Field{"call"}, &R::call);
+    v(Field{"elements"}, &R::elements);
+    v(Field{"first"}, &R::first);
+    v(Field{"length"}, &R::length);
+    v(Field{"sent"}, &R::sent);
+    v(Field{"sent_squares"}, &R::sent_squares);
+    v(Field{"has_received"}.hidden(), &R::has_received);
+    v(Field{"received"}, &R::received);
+    v(Field{"received_squares"}, &R::received_squares);
+}
+
+// What kernels of one layer and phase took on the device in one step.
+struct TimeRecord {
+    std::string layer;
+    Phase phase = Phase::unknown;
+    std::uint64_t kernels = 0;
+    std::uint64_t device_ns = 0;
+};
+
+template <class V>
+constexpr void fields(V&& v, Of<TimeRecord>) {
+    using R = TimeRecord;
+    v(Field{"layer"}.bare(), &R::layer);
+    v(Field{"phase"}.bare(), &R::phase);
+    v(Field{"kernels", Merge::sum}, &R::kernels);
+    v(Field{"device_ns", Merge::sum}, &R::device_ns);
 }
 
 enum class TensorKind : std::uint8_t { parameter, gradient, buffer, optimizer_state };
@@ -216,7 +281,9 @@ struct OpRecord {
     DType dtype = DType::unknown;  // of the results
     std::uint64_t first = 0;       // ordinal of the first call within the step: the order of events
     std::uint64_t calls = 0;
-    std::string source;  // "train.py:88" of the first call; empty: unknown
+    // "train.py:88" of the first call; in a CUDA program the memory of the first result that was lost: "'logits'",
+    // "allocation 12 of 4096 bytes, byte 512". Empty: unknown.
+    std::string source;
     // One-sided, over the results.
     std::uint64_t elements = 0;
     std::uint64_t nan = 0;
@@ -425,6 +492,8 @@ struct StepRecord {
     bool sampled = false;  // LOC, stagnation and hashes were measured in this step
     std::vector<OpRecord> ops;
     std::vector<DTypePlace> places;
+    std::vector<SketchRecord> sketches;
+    std::vector<TimeRecord> times;
 };
 
 template <class V>
@@ -444,6 +513,8 @@ constexpr void fields(V&& v, Of<StepRecord>) {
     v(Field{"ops"}.elsewhere(), &R::ops);
     v(Field{"tensors"}, &R::tensors);
     v(Field{"places"}.since(1), &R::places);
+    v(Field{"sketches"}.since(2), &R::sketches);
+    v(Field{"times"}.since(2), &R::times);
 }
 
 enum class NoteKind : std::uint8_t {

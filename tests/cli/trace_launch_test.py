@@ -47,15 +47,16 @@ class Environment(TraceTest):
         os.mkdir(self.path("mine"))
         self.trace("true", options=["-o", "out", "--mode", "trajectory", "--steps", "10:20:5", "--ranks", "0,8-15",
                                     "--budget", "1G", "--overhead", "3%", "--save-twin", "t.%r", "--save-real=r.%p",
-                                    "--eager", "--free-ints", "--twin-noise", "--step-range", "update *",
-                                    "--quiet", "--adapters", "mine"])
+                                    "--eager", "--device-times", "--free-ints", "--twin-noise",
+                                    "--step-range", "update *", "--quiet", "--adapters", "mine"])
         [options] = self.options_in("out")
         cache = os.path.join(self.env["XDG_CACHE_HOME"], "mp-trace/adapters")
         self.assertEqual(options, {
             "run_dir": self.path("out"), "mode": "trajectory", "steps": "10:20:5", "ranks": "0-0:8-15",
             "overhead": "0.030000", "budget": str(1 << 30), "save_twin": self.path("t.%r"),
             "save_real": self.path("r.%p"),
-            "eager": "1", "free_ints": "1", "twin_noise": "1", "step_range": "update *", "quiet": "1",
+            "eager": "1", "device_times": "1", "free_ints": "1", "twin_noise": "1", "step_range": "update *",
+            "quiet": "1",
             "tool": self.prefix + "/bin/mp-trace",
             "adapters": ":".join([self.path("mine"), self.prefix + "/lib/mp-trace/adapters", cache])})
 

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "tests/fakes/cuda/device.hpp"
@@ -14,13 +16,19 @@
 
 namespace {
 
+using Record = std::variant<CUpti_ActivityKernel10, CUpti_ActivityExternalCorrelation, CUpti_ActivityAPI>;
+
+// The numbers that a thread has pushed.
+thread_local std::vector<std::pair<CUpti_ExternalCorrelationKind, std::uint64_t>> pushed;
+
 struct Subscriber {
     CUpti_CallbackFunc callback = nullptr;
     void* user = nullptr;
     std::bitset<2048> driver;  // enabled callbacks of the driver domain
     std::mutex mutex;
-    std::vector<CUpti_ActivityKernel10> kernels;
-    bool records = false;
+    std::vector<Record> records;
+    std::bitset<64> kinds;    // of activity that are enabled
+    std::size_t dropped = 0;  // records for which there was no buffer
     CUpti_BuffersCallbackRequestFunc request = nullptr;
     CUpti_BuffersCallbackCompleteFunc complete = nullptr;
 };
@@ -35,8 +43,28 @@ CUptiResult answer_of(const char* call) {
     return static_cast<CUptiResult>(mp::fake::fault(call));
 }
 
+// The record of a call, and before it the number that its thread pushed last.
+void record_call(const mp::fake::Call& call) {
+    Subscriber& s = subscriber();
+    const std::lock_guard lock(s.mutex);
+    if (!s.kinds.test(CUPTI_ACTIVITY_KIND_DRIVER)) return;
+    if (s.kinds.test(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION) && !pushed.empty()) {
+        CUpti_ActivityExternalCorrelation external{};
+        external.kind = CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION;
+        external.externalKind = pushed.back().first;
+        external.externalId = pushed.back().second;
+        external.correlationId = call.correlation;
+        s.records.emplace_back(external);
+    }
+    CUpti_ActivityAPI api{};
+    api.kind = CUPTI_ACTIVITY_KIND_DRIVER;
+    api.correlationId = call.correlation;
+    s.records.emplace_back(api);
+}
+
 void tell(bool enter, const mp::fake::Call& call) {
     Subscriber& s = subscriber();
+    if (enter) record_call(call);
     if (!s.callback || !s.driver.test(static_cast<std::size_t>(call.id))) return;
     CUcontext context = nullptr;
     cuCtxGetCurrent(&context);
@@ -76,7 +104,7 @@ void ran(const mp::fake::Ran& r) {
     k.blockX = static_cast<int>(r.block[0]);
     Subscriber& s = subscriber();
     const std::lock_guard lock(s.mutex);
-    if (s.records) s.kernels.push_back(k);
+    if (s.kinds.test(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)) s.records.emplace_back(k);
 }
 
 }  // namespace
@@ -144,54 +172,81 @@ CUptiResult CUPTIAPI cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequest
 }
 CUptiResult CUPTIAPI cuptiActivityEnable(CUpti_ActivityKind kind) {
     const CUptiResult code = answer_of("cuptiActivityEnable");
-    if (code != CUPTI_SUCCESS || kind != CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) return code;
+    if (code != CUPTI_SUCCESS || kind >= 64) return code;
     const std::lock_guard lock(subscriber().mutex);
-    subscriber().records = true;
+    subscriber().kinds.set(kind);
     mp::fake::set_ran_hook(ran);
     return CUPTI_SUCCESS;
 }
-CUptiResult CUPTIAPI cuptiActivityDisable(CUpti_ActivityKind) {
+CUptiResult CUPTIAPI cuptiActivityDisable(CUpti_ActivityKind kind) {
     const std::lock_guard lock(subscriber().mutex);
-    subscriber().records = false;
+    if (kind < 64) subscriber().kinds.reset(kind);
     return answer_of("cuptiActivityDisable");
 }
-CUptiResult CUPTIAPI cuptiActivityPushExternalCorrelationId(CUpti_ExternalCorrelationKind, uint64_t) {
-    return answer_of("cuptiActivityPushExternalCorrelationId");
+CUptiResult CUPTIAPI cuptiActivityPushExternalCorrelationId(CUpti_ExternalCorrelationKind kind, uint64_t id) {
+    const CUptiResult code = answer_of("cuptiActivityPushExternalCorrelationId");
+    if (code == CUPTI_SUCCESS) pushed.emplace_back(kind, id);
+    return code;
 }
-CUptiResult CUPTIAPI cuptiActivityPopExternalCorrelationId(CUpti_ExternalCorrelationKind, uint64_t*) {
-    return answer_of("cuptiActivityPopExternalCorrelationId");
+CUptiResult CUPTIAPI cuptiActivityPopExternalCorrelationId(CUpti_ExternalCorrelationKind, uint64_t* id) {
+    const CUptiResult code = answer_of("cuptiActivityPopExternalCorrelationId");
+    if (code != CUPTI_SUCCESS) return code;
+    if (pushed.empty()) return CUPTI_ERROR_QUEUE_EMPTY;
+    *id = pushed.back().second;
+    pushed.pop_back();
+    return CUPTI_SUCCESS;
 }
 CUptiResult CUPTIAPI cuptiActivityFlushAll(uint32_t) {
     const CUptiResult code = answer_of("cuptiActivityFlushAll");
     Subscriber& s = subscriber();
     if (code != CUPTI_SUCCESS || !s.request || !s.complete) return code;
-    std::vector<CUpti_ActivityKernel10> kernels;
+    std::vector<Record> records;
     {
         const std::lock_guard lock(s.mutex);
-        kernels.swap(s.kernels);
+        records.swap(s.records);
     }
-    for (std::size_t at = 0; at < kernels.size();) {
+    for (std::size_t at = 0; at < records.size();) {
         uint8_t* buffer = nullptr;
-        std::size_t size = 0, most = 0;
-        s.request(&buffer, &size, &most);
-        std::size_t n = std::min(size / sizeof kernels[0], kernels.size() - at);
-        if (!buffer || n == 0) return CUPTI_ERROR_OUT_OF_MEMORY;
-        std::memcpy(buffer, kernels.data() + at, n * sizeof kernels[0]);
-        s.complete(nullptr, 0, buffer, size, n * sizeof kernels[0]);
-        at += n;
+        std::size_t size = 0, most = 0, used = 0;
+        if (answer_of("buffer") == CUPTI_SUCCESS) s.request(&buffer, &size, &most);
+        if (!buffer) {
+            s.dropped += records.size() - at;
+            break;
+        }
+        for (; at < records.size(); ++at) {
+            const auto copied = std::visit(
+                [&](const auto& record) {
+                    if (used + sizeof record > size) return false;
+                    std::memcpy(buffer + used, &record, sizeof record);
+                    used += sizeof record;
+                    return true;
+                },
+                records[at]);
+            if (!copied) break;
+        }
+        s.complete(nullptr, 0, buffer, size, used);
     }
     return CUPTI_SUCCESS;
 }
 CUptiResult CUPTIAPI cuptiActivityGetNextRecord(uint8_t* buffer, size_t valid, CUpti_Activity** record) {
-    auto* const first = reinterpret_cast<CUpti_ActivityKernel10*>(buffer);
-    auto* const next = *record ? reinterpret_cast<CUpti_ActivityKernel10*>(*record) + 1 : first;
-    if (next >= first + valid / sizeof *first) return CUPTI_ERROR_MAX_LIMIT_REACHED;
+    const CUptiResult code = answer_of("cuptiActivityGetNextRecord");
+    if (code != CUPTI_SUCCESS) return code;
+    auto* next = buffer;
+    if (*record) {
+        const std::size_t size = (*record)->kind == CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION
+                                     ? sizeof(CUpti_ActivityExternalCorrelation)
+                                 : (*record)->kind == CUPTI_ACTIVITY_KIND_DRIVER
+                                     ? sizeof(CUpti_ActivityAPI)
+                                     : sizeof(CUpti_ActivityKernel10);
+        next = reinterpret_cast<uint8_t*>(*record) + size;
+    }
+    if (next >= buffer + valid) return CUPTI_ERROR_MAX_LIMIT_REACHED;
     *record = reinterpret_cast<CUpti_Activity*>(next);
     return CUPTI_SUCCESS;
 }
 CUptiResult CUPTIAPI cuptiActivityGetNumDroppedRecords(CUcontext, uint32_t, size_t* dropped) {
-    *dropped = 0;
-    return CUPTI_SUCCESS;
+    *dropped = std::exchange(subscriber().dropped, 0);
+    return answer_of("cuptiActivityGetNumDroppedRecords");
 }
 
 }  // extern "C"

@@ -76,6 +76,7 @@ struct Device {
     CUstream_st* legacy = nullptr;
     std::map<const char*, std::size_t> memory, pinned;
     std::map<const char*, std::uint64_t> ids;  // of `memory`
+    std::set<const char*> pooled;              // among `memory`
     std::uint64_t allocations = 0;
     Guarded guarded;
     std::atomic<Hook> hook{nullptr};
@@ -328,10 +329,10 @@ CUresult launch(CUfunction function, const cuuint32_t (&grid)[3], const cuuint32
            });
 }
 
-CUresult allocate(CUdeviceptr* into, std::size_t bytes) {
+CUresult allocate(CUdeviceptr* into, std::size_t bytes, bool from_pool) {
     *into = 0;
     if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-    if (forbidden_by_capture()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    if (!from_pool && forbidden_by_capture()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     const std::size_t whole = (bytes + 511) / 512 * 512;
     const std::lock_guard lock(mutex());
     Guarded& guarded = device().guarded;
@@ -341,12 +342,17 @@ CUresult allocate(CUdeviceptr* into, std::size_t bytes) {
     std::memset(on_device(at), 0xA5, bytes);  // a program that forgets to fill its memory notices
     device().memory[at] = bytes;
     device().ids[at] = ++device().allocations;
+    if (from_pool) device().pooled.insert(at);
     *into = reinterpret_cast<CUdeviceptr>(at);
     return CUDA_SUCCESS;
 }
 
 CUresult release(CUdeviceptr at) {
     wait_all();
+    return forget(at);
+}
+
+CUresult forget(CUdeviceptr at) {
     const std::lock_guard lock(mutex());
     const auto known = device().memory.find(reinterpret_cast<const char*>(at));
     if (known == device().memory.end()) return CUDA_ERROR_INVALID_VALUE;
@@ -354,8 +360,15 @@ CUresult release(CUdeviceptr at) {
         device().guarded.give(reinterpret_cast<char*>(at), known->second);
     else
         std::free(reinterpret_cast<void*>(at));
+    device().pooled.erase(known->first);
     device().memory.erase(known);
     return CUDA_SUCCESS;
+}
+
+bool is_pooled(const void* at) {
+    const std::lock_guard lock(mutex());
+    const auto next = device().memory.upper_bound(static_cast<const char*>(at));
+    return next != device().memory.begin() && device().pooled.count(std::prev(next)->first) != 0;
 }
 
 CUresult add_pinned(void* at, std::size_t bytes) {

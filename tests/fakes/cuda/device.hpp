@@ -26,8 +26,10 @@ CUresult enqueue(CUstream, Work);
 CUresult launch(CUfunction, const cuuint32_t (&grid)[3], const cuuint32_t (&block)[3], unsigned shared,
                 CUstream, void** arguments, void** extra);
 
-CUresult allocate(CUdeviceptr*, std::size_t bytes);
-CUresult release(CUdeviceptr);
+CUresult allocate(CUdeviceptr*, std::size_t bytes, bool from_pool = false);
+CUresult release(CUdeviceptr);  // waits for the device
+CUresult forget(CUdeviceptr);
+bool is_pooled(const void*);
 CUresult pin(void**, std::size_t bytes);
 CUresult unpin(void*);
 // Where the device's own work finds memory that a program knows by an address. With MP_FAKE_CUDA_GUARDED the two

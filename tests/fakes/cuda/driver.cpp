@@ -223,6 +223,19 @@ CUresult cuMemFree(CUdeviceptr at) {
     MP_ENTER("cuMemFree_v2");
     return release(at);
 }
+// The one pool of the device. What is freed in order of a stream is freed when the stream has come there.
+CUresult cuMemAllocAsync(CUdeviceptr* into, std::size_t bytes, CUstream) {
+    *into = 0;
+    MP_ENTER("cuMemAllocAsync");
+    return allocate(into, bytes, true);
+}
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr* into, std::size_t bytes, CUmemoryPool, CUstream stream) {
+    return cuMemAllocAsync(into, bytes, stream);
+}
+CUresult cuMemFreeAsync(CUdeviceptr at, CUstream stream) {
+    MP_ENTER("cuMemFreeAsync");
+    return enqueue(stream, [at] { forget(at); });
+}
 CUresult cuMemHostAlloc(void** into, std::size_t bytes, unsigned) {
     *into = nullptr;
     MP_ENTER("cuMemHostAlloc");
@@ -318,7 +331,10 @@ CUresult cuPointerGetAttribute(void* into, CUpointer_attribute which, CUdevicept
             *static_cast<std::size_t*>(into) = bytes;
             return CUDA_SUCCESS;
         case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-            *static_cast<bool*>(into) = true;
+            *static_cast<bool*>(into) = !is_pooled(pointer(at));
+            return CUDA_SUCCESS;
+        case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+            *static_cast<void**>(into) = is_pooled(pointer(at)) ? only_context() : nullptr;
             return CUDA_SUCCESS;
         default:
             return CUDA_ERROR_INVALID_VALUE;

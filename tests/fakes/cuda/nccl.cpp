@@ -1,5 +1,6 @@
 // A fake libnccl.so.2 for processes of one machine, over shared memory. It adds in the order and in the dtype of the
 // real one: rings round after each hop, a tree after each child, ncclAvg multiplies by 1/n in the dtype first.
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <nccl.h>
 #include <sched.h>
@@ -57,6 +58,92 @@ bool is_floating(ncclDataType_t type) {
     return type == ncclFloat16 || type == ncclBfloat16 || type == ncclFloat32;
 }
 
+// NCCL's profiler interface, versions 4 and 5, as plugins/profiler of its sources has it: the parts that this uses.
+struct ProfiledCollective {
+    std::uint64_t number;
+    const char* function;
+    const void* send;
+    void* receive;
+    std::size_t count;
+    int root;
+    const char* dtype;
+    std::uint8_t channels, warps;
+    const char* algorithm;
+    const char* protocol;
+    void* parent_group;  // in version 5
+};
+template <class Type>
+struct ProfiledEvent {
+    Type type;
+    void* parent;
+    int rank;
+    ProfiledCollective collective;
+};
+template <class Type, class... Init>
+struct Profiler {
+    const char* name;
+    ncclResult_t (*init)(Init...);
+    ncclResult_t (*start)(void* context, void** handle, ProfiledEvent<Type>*);
+    ncclResult_t (*stop)(void* handle);
+    ncclResult_t (*record)(void* handle, int state, void* arguments);
+    ncclResult_t (*finalize)(void* context);
+};
+using Profiler4 = Profiler<std::uint8_t, void**, int*, const char*, std::uint64_t, int, int, int, void*>;
+using Profiler5 = Profiler<std::uint64_t, void**, std::uint64_t, int*, const char*, int, int, int, void*>;
+
+// The plugin of this process, in the newest version that it has. MP_FAKE_NCCL_PROFILER=4: an older NCCL.
+struct Plugin {
+    const Profiler4* v4 = nullptr;
+    const Profiler5* v5 = nullptr;
+
+    Plugin() {
+        const char* const path = std::getenv("NCCL_PROFILER_PLUGIN");
+        void* const library = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
+        if (!library) return;
+        const char* const newest = std::getenv("MP_FAKE_NCCL_PROFILER");
+        if (!newest || std::strcmp(newest, "4") != 0)
+            v5 = static_cast<const Profiler5*>(dlsym(library, "ncclProfiler_v5"));
+        if (!v5) v4 = static_cast<const Profiler4*>(dlsym(library, "ncclProfiler_v4"));
+    }
+    // The context; null: the plugin refused.
+    void* begin(int ranks, int rank, int& mask) const {
+        void* context = nullptr;
+        ncclResult_t result = ncclInternalError;
+        if (v5) result = v5->init(&context, 1, &mask, nullptr, 1, ranks, rank, nullptr);
+        if (v4) result = v4->init(&context, &mask, nullptr, 1, 1, ranks, rank, nullptr);
+        return result == ncclSuccess ? context : nullptr;
+    }
+    void tell(void* context, const ProfiledCollective& c, int rank) const {
+        void* handle = nullptr;
+        ProfiledEvent<std::uint8_t> four{2, nullptr, rank, c};
+        ProfiledEvent<std::uint64_t> five{2, nullptr, rank, c};
+        if (v4) v4->start(context, &handle, &four);
+        if (v5) v5->start(context, &handle, &five);
+        if (handle && v4) v4->stop(handle);
+        if (handle && v5) v5->stop(handle);
+    }
+    void end(void* context) const {
+        if (v4) v4->finalize(context);
+        if (v5) v5->finalize(context);
+    }
+};
+const Plugin& plugin() {
+    static const Plugin only;
+    return only;
+}
+
+const char* text_of(ncclDataType_t type) {
+    return type == ncclBfloat16  ? "ncclBfloat16"
+           : type == ncclFloat16 ? "ncclFloat16"
+           : type == ncclFloat32 ? "ncclFloat32"
+                                 : "ncclInt8";
+}
+
+bool is_tree() {
+    static const char* const algorithm = std::getenv("NCCL_ALGO");
+    return algorithm && std::strncmp(algorithm, "Tree", 4) == 0;
+}
+
 struct Operation {
     enum Kind { all_reduce, reduce_scatter, all_gather, broadcast, reduce } kind;
     const void* from;
@@ -76,6 +163,9 @@ struct ncclComm {
     std::size_t bytes = 0;
     CUevent newest = nullptr;  // after the newest operation: one at a time, in the order of the calls
     std::atomic<ncclResult_t> error{ncclSuccess};
+    void* profiled = nullptr;  // the plugin's context
+    int profiled_events = 0;
+    std::uint64_t calls = 0;
 
     char* slot(int of) const { return shared->slots + static_cast<std::size_t>(of) * kSlot; }
 
@@ -136,8 +226,7 @@ struct ncclComm {
     // equal parts if it is -1.
     void reduce_slots(void* to, std::size_t n, const Operation& o, int owner) const {
         if (!is_floating(o.type)) return add_integers(to, n, o);
-        static const char* const algorithm = std::getenv("NCCL_ALGO");
-        const bool as_tree = owner < 0 && algorithm && std::strncmp(algorithm, "Tree", 4) == 0;
+        const bool as_tree = owner < 0 && is_tree();
         const cudaDataType_t t = number_type(o.type);
         const float factor = rounded(1.0f / static_cast<float>(ranks), t);
         for (std::size_t i = 0; i < n; ++i) {
@@ -219,6 +308,18 @@ struct Queued {
 thread_local int groups = 0;
 thread_local std::vector<Queued> queued;
 
+// What NCCL tells at the launch: the ring of a scatter, or what NCCL_ALGO asks for.
+void tell_plugin(ncclComm& comm, const Operation& o) {
+    static constexpr const char* kNames[] = {"AllReduce", "ReduceScatter", "AllGather", "Broadcast",
+                                             "Reduce"};
+    if (!comm.profiled || (comm.profiled_events & 2) == 0) return;
+    const bool as_tree = is_tree() && (o.kind == Operation::all_reduce || o.kind == Operation::reduce);
+    plugin().tell(comm.profiled,
+                  {comm.calls++, kNames[o.kind], o.from, o.to, o.count, o.root, text_of(o.type), 2, 16,
+                   as_tree ? "TREE" : "RING", "SIMPLE", nullptr},
+                  comm.rank);
+}
+
 // Operations of a communicator run one at a time, whatever their streams are.
 ncclResult_t submit(const Queued& q) {
     const Inside calls_of_ours;
@@ -228,6 +329,7 @@ ncclResult_t submit(const Queued& q) {
         cuEventCreate(&q.comm->newest, 0);
     ncclComm* const comm = q.comm;
     const Operation operation = q.operation;
+    tell_plugin(*comm, operation);
     if (enqueue(q.stream, [comm, operation] { comm->run(operation); }) != CUDA_SUCCESS)
         return ncclUnhandledCudaError;
     return cuEventRecord(comm->newest, q.stream) == CUDA_SUCCESS ? ncclSuccess : ncclUnhandledCudaError;
@@ -279,6 +381,7 @@ ncclResult_t pncclCommInitRank(ncclComm_t* into, int ranks, ncclUniqueId id, int
     comm->shared = map_shared(comm->name, comm->bytes);
     if (!comm->shared || !comm->meet()) return ncclSystemError;
     if (rank == 0) shm_unlink(comm->name.c_str());
+    comm->profiled = plugin().begin(ranks, rank, comm->profiled_events);
     *into = comm;
     return ncclSuccess;
 }
@@ -288,6 +391,7 @@ ncclResult_t pncclCommDestroy(ncclComm_t comm) {
         cuEventSynchronize(comm->newest);
         cuEventDestroy(comm->newest);
     }
+    if (comm->profiled) plugin().end(comm->profiled);
     munmap(comm->shared, comm->bytes);
     delete comm;
     return ncclSuccess;

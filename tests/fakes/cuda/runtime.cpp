@@ -195,6 +195,14 @@ cudaError_t cudaFree(void* at) {
     MP_ENTER("cudaFree");
     return at ? remember(release(address(at))) : cudaSuccess;
 }
+cudaError_t cudaMallocAsync(void** into, size_t bytes, cudaStream_t stream) {
+    MP_ENTER("cudaMallocAsync");
+    return remember(cuMemAllocAsync(reinterpret_cast<CUdeviceptr*>(into), bytes, native(stream)));
+}
+cudaError_t cudaFreeAsync(void* at, cudaStream_t stream) {
+    MP_ENTER("cudaFreeAsync");
+    return at ? remember(cuMemFreeAsync(address(at), native(stream))) : cudaSuccess;
+}
 cudaError_t cudaMallocHost(void** into, size_t bytes) {
     *into = nullptr;
     MP_ENTER("cudaMallocHost");

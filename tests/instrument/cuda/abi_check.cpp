@@ -6,6 +6,8 @@
 #include <cupti.h>
 #include <nccl.h>
 #include <nvtx3/nvToolsExt.h>
+#include <nvtx3/nvToolsExtMem.h>
+#include <nvtx3/nvToolsExtPayload.h>
 
 #include <cstddef>
 
@@ -67,6 +69,62 @@ static_assert(sizeof(CuptiSubscriber) == sizeof(CUpti_SubscriberParams) &&
               offsetof(CuptiSubscriber, holder_size) == offsetof(CUpti_SubscriberParams, oldSubscriberSize));
 static_assert(kCuptiDriverDomain == CUPTI_CB_DOMAIN_DRIVER_API &&
               kCuptiManySubscribers == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED);
+
+static_assert(offsetof(KernelActivity, start) == offsetof(CUpti_ActivityKernel10, start) &&
+              offsetof(KernelActivity, end) == offsetof(CUpti_ActivityKernel10, end) &&
+              offsetof(KernelActivity, correlation) == offsetof(CUpti_ActivityKernel10, correlationId));
+static_assert(sizeof(ExternalActivity) == sizeof(CUpti_ActivityExternalCorrelation) &&
+              offsetof(ExternalActivity, external) ==
+                  offsetof(CUpti_ActivityExternalCorrelation, externalId) &&
+              offsetof(ExternalActivity, correlation) ==
+                  offsetof(CUpti_ActivityExternalCorrelation, correlationId));
+static_assert(kActivityDriver == CUPTI_ACTIVITY_KIND_DRIVER &&
+              kActivityRuntime == CUPTI_ACTIVITY_KIND_RUNTIME &&
+              kActivityKernel == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL &&
+              kActivityExternal == CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION &&
+              kExternalCustom == CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0 &&
+              kFlushForced == CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+
+static_assert(kIsManaged == CU_POINTER_ATTRIBUTE_IS_MANAGED && kPool == CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE);
+static_assert(sizeof(NcclUniqueId) == sizeof(ncclUniqueId));
+
+static_assert(sizeof(NvtxExtension) == sizeof(nvtxExtModuleInfo_t) &&
+              offsetof(NvtxExtension, segments) == offsetof(nvtxExtModuleInfo_t, segments) &&
+              sizeof(NvtxSegment) == sizeof(nvtxExtModuleSegment_t));
+static_assert(kNvtxMemory == NVTX_EXT_MODULEID_MEM && kNvtxPayload == NVTX_EXT_PAYLOAD_MODULEID);
+static_assert(sizeof(NvtxHeap) == sizeof(nvtxMemHeapDesc_t) &&
+              offsetof(NvtxHeap, message) == offsetof(nvtxMemHeapDesc_t, message) &&
+              sizeof(NvtxVirtualRange) == sizeof(nvtxMemVirtualRangeDesc_t) &&
+              offsetof(NvtxVirtualRange, at) == offsetof(nvtxMemVirtualRangeDesc_t, ptr));
+static_assert(sizeof(NvtxRegions) == sizeof(nvtxMemRegionsRegisterBatch_t) &&
+              offsetof(NvtxRegions, handles) ==
+                  offsetof(nvtxMemRegionsRegisterBatch_t, regionHandleElementsOut) &&
+              sizeof(NvtxResizedRegions) == sizeof(nvtxMemRegionsResizeBatch_t) &&
+              sizeof(NvtxEndedRegions) == sizeof(nvtxMemRegionsUnregisterBatch_t) &&
+              offsetof(NvtxEndedRegions, references) ==
+                  offsetof(nvtxMemRegionsUnregisterBatch_t, refElements));
+static_assert(sizeof(NvtxRegionName) == sizeof(nvtxMemRegionNameDesc_t) &&
+              offsetof(NvtxRegionName, name) == offsetof(nvtxMemRegionNameDesc_t, name) &&
+              sizeof(NvtxRegionNames) == sizeof(nvtxMemRegionsNameBatch_t) &&
+              offsetof(NvtxRegionNames, names) == offsetof(nvtxMemRegionsNameBatch_t, regionElements));
+static_assert(kMemoryVirtual == NVTX_MEM_TYPE_VIRTUAL_ADDRESS);
+static_assert(sizeof(NvtxPayload) == sizeof(nvtxPayloadData_t) &&
+              sizeof(NvtxSchemaEntry) == sizeof(nvtxPayloadSchemaEntry_t) &&
+              offsetof(NvtxSchemaEntry, offset) == offsetof(nvtxPayloadSchemaEntry_t, offset) &&
+              sizeof(NvtxSchema) == sizeof(nvtxPayloadSchemaAttr_t) &&
+              offsetof(NvtxSchema, id) == offsetof(nvtxPayloadSchemaAttr_t, schemaId));
+static_assert(kSchemaName == NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_NAME &&
+              kSchemaPack == NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_ALIGNMENT &&
+              kSchemaId == NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_SCHEMA_ID &&
+              kSchemaStatic == NVTX_PAYLOAD_SCHEMA_TYPE_STATIC &&
+              kFirstDynamicSchema == NVTX_PAYLOAD_SCHEMA_ID_DYNAMIC_START);
+static_assert(kEntryMessage == NVTX_PAYLOAD_ENTRY_FLAG_EVENT_MESSAGE &&
+              kEntryText == NVTX_PAYLOAD_ENTRY_TYPE_CSTRING &&
+              kEntryUtf8 == NVTX_PAYLOAD_ENTRY_TYPE_CSTRING_UTF8 &&
+              kEntryRegistered == NVTX_PAYLOAD_ENTRY_TYPE_NVTX_REGISTERED_STRING_HANDLE);
+static_assert(kNvtxPayloads == NVTX_PAYLOAD_TYPE_EXT && kNvtxUint64 == NVTX_PAYLOAD_TYPE_UNSIGNED_INT64 &&
+              kNvtxInt64 == NVTX_PAYLOAD_TYPE_INT64 && kNvtxUint32 == NVTX_PAYLOAD_TYPE_UNSIGNED_INT32 &&
+              kNvtxInt32 == NVTX_PAYLOAD_TYPE_INT32);
 
 static_assert(sizeof(NvtxAttributes) == sizeof(nvtxEventAttributes_t) &&
               offsetof(NvtxAttributes, message_type) == offsetof(nvtxEventAttributes_t, messageType) &&

@@ -1,6 +1,6 @@
 """zero1_gpt under mp-trace, on fakes of NVIDIA's libraries: what is recorded and judged, and that nothing changes.
 
-usage: zero1_traced_test.py MP_TRACE ZERO1_GPT FAKES TWO_THREADS FREED_WEIGHTS
+usage: zero1_traced_test.py MP_TRACE ZERO1_GPT FAKES TWO_THREADS FREED_WEIGHTS NAMED_MEMORY
 """
 import json
 import os
@@ -10,7 +10,7 @@ import sys
 import tempfile
 import unittest
 
-MP_TRACE, PROGRAM, FAKES, TWO_THREADS, FREED_WEIGHTS = (os.path.realpath(path) for path in sys.argv[1:6])
+MP_TRACE, PROGRAM, FAKES, TWO_THREADS, FREED_WEIGHTS, NAMED_MEMORY = (os.path.realpath(path) for path in sys.argv[1:7])
 STEPS = 6
 LAYERS = [f"Layer {layer}/{part}" for layer in range(2) for part in ("attention", "mlp")]
 # What the library may meet: each call of the driver, of CUPTI and of the getters fails, always or once.
@@ -52,7 +52,7 @@ class Traced(unittest.TestCase):
             self.alone[key] = run([PROGRAM, *words], environment(MP_FAKE_CUDA=faults, **more))
         return self.alone[key]
 
-    def trace(self, *flags, faults="", our_faults="", policy=None, **more):
+    def trace(self, *flags, faults="", our_faults="", policy=None, options=(), **more):
         """Runs the program with mp-trace, compares with a run without it, and returns the report.
 
         faults: of calls of the program; our_faults: of calls that it does not make.
@@ -62,7 +62,7 @@ class Traced(unittest.TestCase):
         words = ["--steps", str(STEPS), *map(str, flags)]
         env = environment(MP_FAKE_CUDA=faults or our_faults, **more)
         alone = self.run_alone(words, faults, more)
-        traced = run([MP_TRACE, "-o", into, "--", PROGRAM, *words], env)
+        traced = run([MP_TRACE, "-o", into, *options, "--", PROGRAM, *words], env)
         self.assertEqual(traced.stdout, alone.stdout)
         self.assertEqual(traced.returncode, alone.returncode, traced.stderr.decode())
         others = [line for line in traced.stderr.splitlines() if not line.startswith(b"mp-trace: ")]
@@ -190,6 +190,93 @@ class Verdicts(Traced):
         self.assertIn("MPT040", self.found(self.trace("--no-master", "--lr", 1e-4, "--spawn", 2)))
 
 
+class Names(Traced):
+    def origin(self, how):
+        into = os.path.join(self.top, how)
+        done = run([MP_TRACE, "-q", "-o", into, "--", NAMED_MEMORY, how], environment())
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, b"done\n", b""))
+        report = json.loads(run([MP_TRACE, "report", into, "--json", "-"], environment()).stdout)
+        cause = report["findings"][0]
+        # The names of the ranges are in payloads of NVTX.
+        self.assertEqual((cause["rule"], cause["layer"], cause["step"]), ("MPT001", "Layer 7/attention", 0))
+        self.assertEqual(len(report["steps"]), 3)
+        return cause["source"]
+
+    def test_the_memory_of_the_first_overflow_has_its_name(self):
+        self.assertEqual(self.origin("nvtx"), "'logits'")
+        self.assertEqual(self.origin("annotated"), "'scores'")
+
+    def test_memory_without_a_name_is_a_place_in_an_allocation(self):
+        self.assertRegex(self.origin("plain"), r"^allocation \d+ of 2048 bytes, byte 512$")
+        self.assertRegex(self.origin("pool"), r"^allocation \d+ of 2048 bytes of a pool, byte 512$")
+
+
+class Reductions(Traced):
+    def sums(self, report):
+        return {(c["op"], c["reduction"], c["dtype"]): c for c in report["collectives"]}
+
+    def test_sums_of_all_ranks_are_compared_without_communication(self):
+        # Two values are added with one rounding. Of three, the sum is rounded after each hop.
+        for ranks, low, high in ((2, 0.7, 1.2), (3, 1.0, 1.9)):
+            with self.subTest(ranks=ranks):
+                report = self.trace("--spawn", ranks)
+                sum_ = self.sums(report)["reduce_scatter", "sum", "bf16"]
+                self.assertGreater(sum_["sketched_blocks"], 64)
+                self.assertTrue(low < sum_["worst_phi"] < high, sum_)
+                self.assertNotIn("MPT050", self.found(report))
+
+    def test_the_gain_of_an_average_is_in_the_error(self):
+        sums = self.sums(self.trace("--average", "--spawn", 3))
+        self.assertGreater(sums["reduce_scatter", "avg", "bf16"]["worst_phi"], 1.5)
+
+    def test_nccl_tells_its_algorithm_through_its_profiler(self):
+        for version in ("4", "5"):
+            for algorithm, expected in (("Ring", "RING/SIMPLE x 2"), ("Tree", "TREE/SIMPLE x 2")):
+                with self.subTest(version=version, algorithm=algorithm):
+                    report = self.trace("--spawn", 2, NCCL_ALGO=algorithm, MP_FAKE_NCCL_PROFILER=version)
+                    sums = self.sums(report)
+                    self.assertEqual(sums["all_reduce", "sum", "fp32"]["algorithms"], expected)
+                    self.assertEqual(sums["reduce_scatter", "sum", "bf16"]["algorithms"], "RING/SIMPLE x 2")
+
+    def test_another_profiler_of_nccl_keeps_its_place(self):
+        report = self.trace("--spawn", 2, NCCL_PROFILER_PLUGIN="/nowhere/libother.so")
+        self.assertEqual({c["algorithms"] for c in report["collectives"]}, {""})
+        self.assertTrue(any("NCCL_PROFILER_PLUGIN" in note["text"] for note in report["notes"]), report["notes"])
+
+
+class Times(Traced):
+    def test_kernels_have_times_by_layer_only_when_asked(self):
+        self.assertEqual(self.trace()["device_times"], [])
+        report = self.trace(options=["--device-times"])
+        times = {(t["layer"], t["phase"]): t for t in report["device_times"]}
+        for layer in LAYERS:
+            for phase in ("forward", "backward"):
+                self.assertGreater(times[layer, phase]["kernels"], STEPS, (layer, phase))
+                self.assertGreater(times[layer, phase]["device_ns"], 0)
+        # The kernels that measure are not among them.
+        kernels = sum(t["kernels"] for t in report["device_times"])
+        by_name = sum(n["count"] for n in report["notes"] if "seen by its name" in n["text"])
+        self.assertEqual(kernels, by_name)
+
+    def test_any_error_of_the_activity_api_ends_the_times_alone(self):
+        calls = ["cuptiActivityRegisterCallbacks", "cuptiActivityEnable", "cuptiActivityEnable#3",
+                 "cuptiActivityFlushAll",
+                 "cuptiActivityPushExternalCorrelationId", "cuptiActivityPushExternalCorrelationId#9",
+                 "cuptiActivityPopExternalCorrelationId", "cuptiActivityGetNextRecord", "buffer",
+                 "cuptiActivityGetNumDroppedRecords", "cuptiActivityDisable"]
+        for call in calls:
+            for code in (1, 8, 39, 999):
+                with self.subTest(call=call, code=code):
+                    report = self.trace("--steps", 2, our_faults=f"{call}={code}", options=["--device-times"])
+                    self.assertLessEqual(set(LAYERS), {layer["layer"] for layer in report["layers"]})
+                    if call in ("cuptiActivityRegisterCallbacks", "cuptiActivityEnable", "cuptiActivityFlushAll"):
+                        self.assertIn(f"gave error {code}", json.dumps(report["notes"]))
+
+    def test_lost_records_are_counted(self):
+        report = self.trace(our_faults="buffer=1", options=["--device-times"])
+        self.assertIn("kernels whose times CUPTI dropped", json.dumps(report["notes"]))
+
+
 class Harmless(Traced):
     """The fixture compares output, exit status and messages with the run without mp-trace."""
 
@@ -237,4 +324,4 @@ class Harmless(Traced):
         self.trace(NVTX_INJECTION64_PATH="/nowhere/libother.so", CUDA_INJECTION64_PATH="/nowhere/libother.so")
 
 
-unittest.main(argv=sys.argv[:1] + sys.argv[6:])
+unittest.main(argv=sys.argv[:1] + sys.argv[7:])

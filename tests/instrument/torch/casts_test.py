@@ -139,6 +139,19 @@ with region if where == "outside" else contextlib.nullcontext():
 torch.save([p.detach() for p in model.parameters()], sys.argv[3])
 """
 
+# Parameters of the dtypes `DTYPES`, whose gradients are clipped together.
+CLIPPED = """
+import torch
+low = torch.bfloat16
+weights = [torch.nn.Parameter(torch.linspace(-1, 1, 40).to(dtype)) for dtype in (DTYPES)]
+optimizer = torch.optim.SGD(weights, lr=0.1)
+for step in range(2):
+    optimizer.zero_grad()
+    sum(w.float().square().sum() for w in weights).backward()
+    torch.nn.utils.clip_grad_norm_(weights, 0.1)
+    optimizer.step()
+"""
+
 
 def has_torch():
     command = [PYTHON, "-c", "import torch"]
@@ -208,6 +221,15 @@ class Casts(unittest.TestCase):
         self.assertEqual(wrong, names)
         self.assertEqual(report["coverage"]["regrouped"], 1)
         self.assertIn("hook", json.dumps(report["coverage"]["not_observed"]))
+
+    def test_norms_that_clipping_sorts_by_dtype_are_counted(self):
+        for dtypes, regrouped in (("low, torch.float32, low", 2 if self.follows else 0), ("low, low, low", 0)):
+            path = self.write(CLIPPED.replace("DTYPES", dtypes))
+            shutil.rmtree(os.path.join(self.top, "run"), ignore_errors=True)
+            report = self.traced(path, "low", "traced")
+            self.assertEqual(report["coverage"]["regrouped"], regrouped, report["coverage"])
+            if regrouped:
+                self.assertIn("sorted by dtype", json.dumps(report["coverage"]["not_observed"]))
 
     def test_a_backward_inside_a_hook_is_left_alone(self):
         self.gradients(["nested_in_hook"])

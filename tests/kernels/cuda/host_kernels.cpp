@@ -8,6 +8,7 @@
 #include "kernels/cuda/optimizer_body.hpp"
 #include "kernels/cuda/paired.hpp"
 #include "kernels/cuda/product.hpp"
+#include "kernels/cuda/sketch.hpp"
 #include "kernels/cuda/statistics.hpp"
 
 namespace mp::cuda {
@@ -109,6 +110,19 @@ void run_compare(const void* argument) {
     *a.out = all;
 }
 
+void run_sketch(const void* argument) {
+    const auto& a = *static_cast<const SketchArgument*>(argument);
+    for (U32 block = 0; block < a.blocks.count; ++block) {
+        Sketch all;
+        for (U32 thread = 0; thread < kThreads; ++thread) {
+            const Sketch one = sketch_of(a.blocks, block, thread);
+            all.sum += one.sum;
+            all.squares += one.squares;
+        }
+        a.out[block] = all;
+    }
+}
+
 template <class M>
 void enter(std::vector<HostKernel>& all, const std::string& name) {
     all.push_back({name + "_small", sizeof(List<M::kTensors, kSmallList>), run<M, kSmallList>});
@@ -140,6 +154,7 @@ std::vector<HostKernel> all_kernels() {
     enter<Stagnated>(list, "standstill");
     list.push_back({"product_expect", sizeof(ProductArgument), run_expect});
     list.push_back({"product_compare", sizeof(ProductArgument), run_compare});
+    list.push_back({"sketch_blocks", sizeof(SketchArgument), run_sketch});
     enter_step<optim::AdamW>(list, "adamw");
     enter_step<optim::Sgd>(list, "sgd");
     list.push_back({"quantize_blocks", sizeof(BlockwiseCall), run_blocks<true>});

@@ -49,7 +49,9 @@ public:
         for (const CollectiveTotal& c : m.collectives) {
             put(c.total.op + c.total.reduction + c.total.group, c.total.calls, c.total.bytes,
                 c.total.compared, c.total.error_squares, c.total.sum_squares, c.total.made_nonfinite,
-                c.worst_phi, c.worst_at.rank.value, c.worst_at.step.value, c.first_nonfinite.value);
+                c.worst_phi, c.worst_at.rank.value, c.worst_at.step.value, c.first_nonfinite.value,
+                c.sketched, c.differing, c.differs_at.rank.value, c.differs_at.step.value);
+            put(c.total.memory + c.total.algorithms);
         }
         for (const PlaceTotal& p : m.places)
             put(p.place.layer, static_cast<int>(p.place.role), p.place.tensors, p.place.elements,

@@ -72,6 +72,18 @@ TEST(Judge, MPT076CollectivePastItsBuffers) {
     EXPECT_EQ(find_rule(j, "MPT076")->severity, Severity::error);
 }
 
+TEST(Judge, MPT077ResultsThatDifferBetweenRanks) {
+    RunModel m = raw_run(DType::bf16);
+    m.collectives = {average(2, DType::bf16)};
+    EXPECT_EQ(find_rule(judge(m), "MPT077"), nullptr);
+    m.collectives[0].total.op = "all_reduce";
+    m.collectives[0].differing = 3;
+    m.collectives[0].differs_at = {Rank{1}, Step{4}};
+    const Judgement j = judge(m);
+    ASSERT_TRUE(find_rule(j, "MPT077"));
+    EXPECT_EQ(find_rule(j, "MPT077")->rank, Rank{1});
+}
+
 TEST(Judge, MPT071TermsAddedInHalf) {
     RunModel m = raw_run(DType::fp16);
     EXPECT_EQ(find_rule(judge(m), "MPT071"), nullptr);

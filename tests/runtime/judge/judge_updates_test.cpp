@@ -187,6 +187,30 @@ TEST(Judge, MPT040LostWeightDecay) {
     EXPECT_EQ(text_of(judge(m)), "");
 }
 
+// An EMA of clones is no parameter of a model. Only the op that updates it is known.
+TEST(Judge, MPT040AnAverageWithoutAName) {
+    RunModel m = healthy();
+    m.ops.push_back(op_sum("(update)", "aten::add_", Phase::optimizer, DType::bf16, 0.9, 9));
+    m.ops.back().total.added = m.ops.back().total.absorbed = kElements;
+    m.ops.back().total.loc_dot = 0.3 * 0.00390625 * m.ops.back().total.loc_squares;
+    const Judgement j = judge(m);
+    ASSERT_EQ(j.findings.size(), 1u) << "and no bias of its rounding: " << text_of(j);
+    EXPECT_EQ(j.findings[0].rule, "MPT040");
+    EXPECT_EQ(j.findings[0].severity, Severity::error);
+    EXPECT_THAT(j.findings[0].message, HasSubstr("an average outside of the optimizer is updated in bf16"));
+    const RunModel bad = m;
+    m.tensors = {stuck("head.weight", 0.95, 0.1)};
+    EXPECT_EQ(judge(m).findings.size(), 1u) << "the weights are the first cause";
+    m = bad;
+    m.ops.back().total.absorbed = kElements / 2;
+    m.ops.back().total.loc_dot = 0;
+    EXPECT_EQ(text_of(judge(m)), "");
+    m = bad;
+    m.ops.back().total.added = m.ops.back().total.absorbed = 512;
+    m.ops.back().total.loc_dot = 0;
+    EXPECT_EQ(text_of(judge(m)), "");
+}
+
 TensorSum counter(double real, double twin) {
     TensorSum t = tensor_sum(TensorKind::optimizer_state, "fc.weight.step", DType::bf16);
     t.last.elements = t.last.compared = 1;
@@ -257,6 +281,24 @@ TEST(Judge, MPT041ANormAddedUpIn16Bits) {
     EXPECT_EQ(text_of(judge(m)), "") << "no scalars";
 }
 
+TEST(Judge, MPT041ANormOfTheProgram) {
+    RunModel m = healthy();
+    m.ops.push_back(op_sum("(update)", "aten::add_", Phase::optimizer, DType::fp16, 1, 9));
+    OpRecord& op = m.ops.back().total;
+    op.elements = op.calls = op.compared = op.loc_compared = 64;
+    op.twin_squares = 64;
+    op.error_squares = 64 * 0.1 * 0.1;
+    ASSERT_EQ(judge(m).findings.size(), 1u);
+    EXPECT_EQ(judge(m).findings[0].severity, Severity::warning) << "it may be for a log";
+    OpSum scaled = op_sum("(update)", "aten::mul_", Phase::optimizer, DType::fp32, 1, 12);
+    m.ops.push_back(scaled);
+    EXPECT_EQ(judge(m).findings[0].severity, Severity::warning) << "a product that the norm does not reach";
+    m.ops.back().total.error_squares = 0.05 * 0.05 * scaled.total.twin_squares;
+    EXPECT_EQ(judge(m).findings[0].severity, Severity::error) << "gradients are clipped by it";
+    m.ops.back().total.first = 8;
+    EXPECT_EQ(judge(m).findings[0].severity, Severity::warning) << "a product before it";
+}
+
 TEST(Judge, MPT043NothingRanBelowFp32) {
     RunModel m = healthy();
     m.policies = {"autocast:cpu=bf16"};
@@ -323,7 +365,9 @@ TEST(Judge, MPT050ReductionError) {
                .compared = kElements,
                .error_squares = 0,
                .sum_squares = 1,
-               .made_nonfinite = 0};
+               .made_nonfinite = 0,
+               .memory = {},
+               .algorithms = {}};
     c.total.error_squares = std::pow(12 * one_rounding_floor(DType::bf16), 2);
     c.worst_at = {Rank{1}, Step{2}};
     m.collectives = {c};
@@ -405,6 +449,17 @@ TEST(Judge, MPT025AStateThatLosesItsSmallValues) {
     EXPECT_EQ(find(j, "MPT025")->layer, "blocks.0.fc");
     EXPECT_EQ(find(j, "MPT025")->phase, Phase::optimizer);
     EXPECT_THAT(find(j, "MPT025")->message, HasSubstr("10 %"));
+}
+
+TEST(Judge, MPT025FewElementsThatLoseTheParameter) {
+    RunModel m = flushed_moments();
+    m.tensors.back().last.compared = m.tensors.back().last.elements = 100'000;
+    m.tensors.back().last.flushed = 800;
+    EXPECT_EQ(find(judge(m), "MPT025"), nullptr) << "0.8 % of the elements";
+    m.tensors[0].last.error_squares = 36 * m.tensors[0].last.twin_squares;
+    ASSERT_NE(find(judge(m), "MPT025"), nullptr) << "the parameter is off by 6 times its size";
+    m.tensors.back().last.flushed = 60;
+    EXPECT_EQ(find(judge(m), "MPT025"), nullptr);
 }
 
 TEST(Judge, MPT025WhatHarmsNothingIsSilent) {

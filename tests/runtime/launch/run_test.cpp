@@ -118,7 +118,9 @@ TEST_F(Preparation, TheLibraryForCudaProgramsTakesOnlyFreePlaces) {
                  (path("prefix/lib/mp-trace/libmptrace_preload.so") + ":/j.so:" + cuda).c_str());
     EXPECT_STREQ(environment->get("NVTX_INJECTION64_PATH"), "/nsys.so") << "the other tool keeps it";
     EXPECT_STREQ(environment->get("CUDA_INJECTION64_PATH"), cuda.c_str());
+    EXPECT_STREQ(environment->get("NCCL_PROFILER_PLUGIN"), cuda.c_str());
     const Variables back = untraced(*environment);
+    EXPECT_EQ(back.get("NCCL_PROFILER_PLUGIN"), nullptr);
     EXPECT_STREQ(back.get("LD_PRELOAD"), "/j.so");
     EXPECT_STREQ(back.get("NVTX_INJECTION64_PATH"), "/nsys.so");
     EXPECT_EQ(back.get("CUDA_INJECTION64_PATH"), nullptr);

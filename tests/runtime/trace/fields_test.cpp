@@ -48,6 +48,8 @@ static_assert(listed<CollectiveRecord>() == members<CollectiveRecord>());
 static_assert(listed<TensorRecord>() == members<TensorRecord>());
 static_assert(listed<OpRecord>() == members<OpRecord>());
 static_assert(listed<DTypePlace>() == members<DTypePlace>());
+static_assert(listed<SketchRecord>() == members<SketchRecord>());
+static_assert(listed<TimeRecord>() == members<TimeRecord>());
 static_assert(listed<Coverage>() == members<Coverage>());
 static_assert(listed<StepRecord>() == members<StepRecord>());
 static_assert(listed<NoteRecord>() == members<NoteRecord>());
@@ -110,6 +112,8 @@ TEST(TraceDocument, NamesEveryFieldInItsOrder) {
     expect_row<Coverage>("| record coverage |");
     expect_row<TensorRecord>("| list tensors |");
     expect_row<DTypePlace>("| list places |");
+    expect_row<SketchRecord>("| list sketches |");
+    expect_row<TimeRecord>("| list times |");
     Reference step("**2 step**", "\n\ndtype:");
     fields(
         [&step](const Field& f, auto) {

@@ -23,7 +23,7 @@ Options everything() {
     o.adapters = {"/opt/x:y", "/usr/lib/mp-trace"};
     o.save_twin = "twin-%r.safetensors";
     o.save_real = "real-%q{A:B}.safetensors";
-    o.eager = o.free_ints = o.twin_noise = o.quiet = true;
+    o.eager = o.device_times = o.free_ints = o.twin_noise = o.quiet = true;
     return o;
 }
 
@@ -43,7 +43,7 @@ TEST(Options, ComeBackAsTheyWereWritten) {
     EXPECT_EQ(o->adapters, everything().adapters);
     EXPECT_EQ(o->save_twin, "twin-%r.safetensors");
     EXPECT_EQ(o->save_real, "real-%q{A:B}.safetensors");
-    EXPECT_TRUE(o->eager && o->free_ints && o->twin_noise && o->quiet);
+    EXPECT_TRUE(o->eager && o->device_times && o->free_ints && o->twin_noise && o->quiet);
     EXPECT_EQ(to_text(*o), to_text(everything()));
 }
 

@@ -87,7 +87,9 @@ inline StepRecord sample_step(std::int64_t number, int tensors = 4) {
                              .compared = 1024,
                              .error_squares = 1e-4,
                              .sum_squares = 9,
-                             .made_nonfinite = 2});
+                             .made_nonfinite = 2,
+                             .memory = {},
+                             .algorithms = {}});
     for (int i = 0; i < tensors; ++i) {
         TensorRecord t;
         t.kind = i % 2 ? TensorKind::gradient : TensorKind::parameter;
