@@ -2,6 +2,7 @@
 
 // Whether code of C++ or CUDA runs in half precision: what its callers, in C++ and in Python, show.
 
+#include <cstdint>
 #include <optional>
 
 #include "analyzer/analyses/context.hpp"
