@@ -3,6 +3,7 @@
 The repositories stand in testdata/corpus/public.toml with the queries that found them. A seed decides their order and
 which reports are taken. A report is judged with the source at hand, and the verdict is kept in testdata/corpus/draws.
 """
+import collections
 import glob
 import json
 import os
@@ -99,18 +100,23 @@ def excerpt(folder, finding):
                      for number in range(first + 1, min(finding["line"] + AROUND, len(lines)) + 1))
 
 
+def findings_of(folder, args, rng):
+    """One run, as a user makes it: Python says which kernels run, and with which dtypes."""
+    python, cpp = units_of(folder, rng)
+    headers = ["--cuda", args.cuda, "--torch-headers", args.torch]
+    found = lint(args.mp_lint, folder, python + cpp, (headers, ["--", *own_headers(folder)]))
+    for f in found:
+        f["file"] = os.path.relpath(os.path.join(folder, f["file"]), folder)
+    return found
+
+
 def reports_of(name, args, rng, wanted, known_files, seen):
     """The reports of a repository that may be drawn, in the order of the seed; None when it is absent."""
     folder, commit = checkout(name, args.sources, args.clone)
     if folder is None:
         return None
-    python, cpp = units_of(folder, rng)
-    headers = ["--cuda", args.cuda, "--torch-headers", args.torch]
-    # One run, as a user makes it: Python says which kernels run, and with which dtypes.
-    found = lint(args.mp_lint, folder, python + cpp, (headers, ["--", *own_headers(folder)])) if wanted else []
     rows = []
-    for f in found:
-        f["file"] = os.path.relpath(os.path.join(folder, f["file"]), folder)
+    for f in findings_of(folder, args, rng) if wanted else []:
         if f["file"].startswith("..") or any(f["file"].endswith(known) for known in known_files):
             continue
         source = excerpt(folder, f)
@@ -176,6 +182,37 @@ def sheet_text(seed, looked_at, rows):
 def sheets(root):
     paths = glob.glob(os.path.join(root, "testdata/corpus/draws/*.toml"))
     return sorted(map(read_toml, paths), key=lambda sheet: sheet["seed"])
+
+
+def level_now(row, found):
+    """error, warning, or quiet: a note or nothing."""
+    file, line = row["place"].rsplit(":", 1)
+    here = {f["severity"] for f in found
+            if f["rule"] == row["rule"] and f["file"] == file and abs(f["line"] - int(line)) <= 1}
+    return "error" if "error" in here else "warning" if here else "quiet"
+
+
+def rejudge(args, root):
+    """What a change of the rules does to the judged reports whose sources are at hand, at their commits."""
+    counts = collections.Counter()
+    for sheet in sheets(root):
+        for name in sheet["looked_at"]:
+            judged = [row for row in sheet["report"] if row["repository"] == name]
+            folder, commit = checkout(name, args.sources, False) if judged else (None, None)
+            if commit is None or commit != judged[0]["commit"]:
+                counts.update((r["language"], r["level"], r["verdict"], "absent") for r in judged)
+                continue
+            found = findings_of(folder, args, random.Random(f"{sheet['seed']} {name}"))
+            for row in judged:
+                now = level_now(row, found)
+                counts[row["language"], row["level"], row["verdict"], now] += 1
+                if args.verbose and now != row["level"]:
+                    print(sheet["seed"], name, row["place"], row["rule"], row["verdict"], row["level"], "is", now)
+    print("| language | judged | verdict | error now | warning now | quiet now | not at hand |")
+    print("|---|---|---|---|---|---|---|")
+    for language, level, verdict in sorted({key[:3] for key in counts}):
+        cells = [counts[language, level, verdict, now] for now in ("error", "warning", "quiet", "absent")]
+        print("| " + " | ".join(map(str, (language, level, verdict, *cells))) + " |")
 
 
 def share(rows, verdict):

@@ -120,6 +120,20 @@ bool is_cause(const Finding& f) {
     return f.severity == Severity::error && f.rule != "MPT002" && f.rule != "MPT003" && f.rule != "MPT060";
 }
 
+// The first step in which the results of the op's layer are off by what its cause needs, where the map has a column for
+// each step; else the step from which the loss is apart. An op that is wrong from the start is named at its start.
+Step first_step_of(const Cause& cause, const LossAgreement& a, const RunModel& m) {
+    const OpRecord& op = cause.sum->total;
+    const auto row = std::ranges::find_if(
+        m.map, [&](const LayerSteps& r) { return r.layer == op.layer && r.phase == op.phase; });
+    if (row == m.map.end() || m.column_steps != 1) return a.begins;
+    const double wanted = floor_ratio(std::min(std::fabs(a.apart), 1.0) / 2, op.dtype);
+    const auto cell = std::ranges::find_if(row->cells, [&](const Cell& c) { return c.cum_phi >= wanted; });
+    if (!(wanted > 0) || cell == row->cells.end()) return a.begins;
+    const Step step{cell - row->cells.begin()};
+    return a.begins.known() ? std::min(a.begins, step) : step;
+}
+
 std::string how_far(const LossAgreement& a) {
     std::string out =
         "the loss ends at " + figure(a.loss) + " where the fp32 twin's ends at " + figure(a.twin);
@@ -240,7 +254,7 @@ void judge_departure(Case& c) {
     if (cause.sum && !low && a.apart < fail) return;
     const Severity severity = fails ? Severity::error : Severity::warning;
     Finding f = cause.sum ? finding_at("MPT024", severity, cause.sum->total) : finding("MPT024", severity);
-    f.step = a.begins;
+    f.step = cause.sum ? first_step_of(cause, a, c.model) : a.begins;
     f.value = a.apart;
     f.limit = fails || !low ? fail : warn;
     f.unit = "share";

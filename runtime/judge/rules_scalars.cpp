@@ -18,6 +18,7 @@ constexpr std::uint64_t kSmall = 64;        // elements
 constexpr std::uint64_t kFewestFrozen = 2;  // samples in which nothing moved
 constexpr std::uint64_t kFewestAdded = 3;   // additions to one value
 constexpr double kFarInU = 4;               // unit roundoffs: more than a few roundings explain
+constexpr double kShareOfScalar = 0.25;     // of a squared norm's error; a factor has the half of it
 constexpr double kOverGradients = 2;        // times the error of the gradients, which the scalar may inherit
 
 double far_from_twin(DType dtype) {
@@ -109,6 +110,19 @@ bool judge_counters(Case& c) {
     return true;
 }
 
+bool is_about_the_update(const OpRecord& op) { return op.layer == "(clipping)" || op.layer == "(update)"; }
+
+// Whether tensors are multiplied after the scalar, before the optimizer, with results that are off by a good part of its
+// error: clipping by hand. A norm that is only for a log has no such op.
+bool scales_the_update(const RunModel& m, const OpRecord& scalar, double error) {
+    return std::ranges::any_of(m.ops, [&](const OpSum& s) {
+        const OpRecord& op = s.total;
+        return op.phase == Phase::optimizer && is_about_the_update(op) && op.first > scalar.first &&
+               op.elements >= kSmall * op.calls && is_elementwise(op.op) && !is_sum_step(op.op) &&
+               relative(op.error_squares, op.twin_squares) >= kShareOfScalar * error;
+    });
+}
+
 // The first op between backward and the end of the step whose results of one value are far from the twin's.
 void judge_computed(Case& c) {
     const double inherited = kOverGradients * error_of_gradients(c.model);
@@ -124,7 +138,8 @@ void judge_computed(Case& c) {
     const OpRecord& op = first->total;
     const double error = relative(op.error_squares, op.twin_squares);
     // Outside of clipping and the optimizer the value may be for a log.
-    const bool feeds = op.layer == "(optimizer)" || op.layer == "(clipping)";
+    const bool feeds =
+        op.layer == "(optimizer)" || op.layer == "(clipping)" || scales_the_update(c.model, op, error);
     Finding f = finding_at("MPT041", feeds ? Severity::error : Severity::warning, op);
     f.step = first->first_step;
     f.message = place_text(op) + " gives a single value that is " +

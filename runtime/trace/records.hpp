@@ -111,9 +111,9 @@ struct CollectiveRecord {
     std::uint64_t beyond = 0;  // calls that read or wrote past the end of an allocation
     // Memory of a call that went past its end, else of one whose result was lost: "'gradients', byte 512",
     // "allocation 12 of 4096 bytes"; empty: there was none.
-    std::string memory;
+    std::string memory{};
     // What NCCL's profiler interface told, sorted: "RING/SIMPLE x 2, TREE/LL x 2", the last number that of channels.
-    std::string algorithms;
+    std::string algorithms{};
 };
 
 template <class V>

@@ -58,6 +58,20 @@ TEST(JudgeDeparture, MPT024ACriterionThatCancels) {
     EXPECT_EQ(j.loss.answer, Answer::above);
 }
 
+// The loss goes away slowly from a defect that is there from the first step on.
+TEST(JudgeDeparture, MPT024NamesTheFirstStepOfItsCause) {
+    RunModel m = departing(2.2);
+    m.ops.push_back(difference(DType::bf16, 400));
+    m.map.push_back(
+        {.layer = "criterion", .phase = Phase::forward, .order = 9, .cells = std::vector<Cell>(40)});
+    for (std::size_t i = 0; i < 40; ++i) m.map.back().cells[i].cum_phi = i < 2 ? 1.0F : 400.0F;
+    ASSERT_NE(find(judge(m), "MPT024"), nullptr);
+    EXPECT_EQ(find(judge(m), "MPT024")->step, Step{2});
+    EXPECT_THAT(find(judge(m), "MPT024")->message, HasSubstr("it departs from step 20 on"));
+    m.column_steps = 2;
+    EXPECT_EQ(find(judge(m), "MPT024")->step, Step{20}) << "several steps in a column";
+}
+
 TEST(JudgeDeparture, AnOpBeforeAMatrixProductIsNotTheCriterion) {
     RunModel m = departing(2.2);
     m.ops.push_back(difference(DType::bf16, 400, 2));

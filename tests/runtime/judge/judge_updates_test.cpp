@@ -281,6 +281,24 @@ TEST(Judge, MPT041ANormAddedUpIn16Bits) {
     EXPECT_EQ(text_of(judge(m)), "") << "no scalars";
 }
 
+TEST(Judge, MPT041ANormOfTheProgram) {
+    RunModel m = healthy();
+    m.ops.push_back(op_sum("(update)", "aten::add_", Phase::optimizer, DType::fp16, 1, 9));
+    OpRecord& op = m.ops.back().total;
+    op.elements = op.calls = op.compared = op.loc_compared = 64;
+    op.twin_squares = 64;
+    op.error_squares = 64 * 0.1 * 0.1;
+    ASSERT_EQ(judge(m).findings.size(), 1u);
+    EXPECT_EQ(judge(m).findings[0].severity, Severity::warning) << "it may be for a log";
+    OpSum scaled = op_sum("(update)", "aten::mul_", Phase::optimizer, DType::fp32, 1, 12);
+    m.ops.push_back(scaled);
+    EXPECT_EQ(judge(m).findings[0].severity, Severity::warning) << "a product that the norm does not reach";
+    m.ops.back().total.error_squares = 0.05 * 0.05 * scaled.total.twin_squares;
+    EXPECT_EQ(judge(m).findings[0].severity, Severity::error) << "gradients are clipped by it";
+    m.ops.back().total.first = 8;
+    EXPECT_EQ(judge(m).findings[0].severity, Severity::warning) << "a product before it";
+}
+
 TEST(Judge, MPT043NothingRanBelowFp32) {
     RunModel m = healthy();
     m.policies = {"autocast:cpu=bf16"};

@@ -3,8 +3,8 @@
     stranger.py REGIME OUT SCRIPT [ARGUMENT...]
 
 own, fp32: as the script is. bf16, fp16: autocast around each outermost call of a module, as its users would write it;
-fp16 with a GradScaler around backward and step, which fp16-reference has without autocast. The script ends by itself,
-or after 60 backwards. OUT: JSON with the steps and losses, and hashes of all parameters.
+bf16-outputs with results in fp32, as accelerate gives them; fp16 with a GradScaler around backward and step, which
+fp16-reference has without autocast. The script ends by itself, or after 60 backwards. OUT: JSON with the steps and losses, and hashes of all parameters.
 """
 import atexit
 import gc
@@ -26,7 +26,12 @@ steps, losses, kept = {}, [], {}  # kept: parameters, whose model may be gone at
 pid = os.getpid()
 
 
-def under_autocast(dtype):
+def in_fp32(result):
+    return torch.utils._pytree.tree_map(
+        lambda x: x.float() if isinstance(x, torch.Tensor) and x.is_floating_point() else x, result)
+
+
+def under_autocast(dtype, ends=lambda result: result):
     plain, depth = torch.nn.Module.__call__, [0]
 
     def call(module, *args, **kwargs):
@@ -35,7 +40,7 @@ def under_autocast(dtype):
             if depth[0] > 1:
                 return plain(module, *args, **kwargs)
             with torch.autocast("cpu", dtype=dtype):
-                return plain(module, *args, **kwargs)
+                return ends(plain(module, *args, **kwargs))
         finally:
             depth[0] -= 1
     torch.nn.Module.__call__ = call
@@ -58,6 +63,8 @@ def with_scaler():
 scaler = with_scaler() if regime.startswith("fp16") else None
 if regime in ("bf16", "fp16"):
     under_autocast({"bf16": torch.bfloat16, "fp16": torch.float16}[regime])
+if regime == "bf16-outputs":
+    under_autocast(torch.bfloat16, in_fp32)
 plain_backward = torch.Tensor.backward
 
 

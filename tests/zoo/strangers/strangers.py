@@ -166,8 +166,12 @@ def main():
     options = parse()
     options.mp_trace, options.checkouts = os.path.abspath(options.mp_trace), os.path.abspath(options.checkouts)
     prepare(options.checkouts)
+    done = set()
+    if os.path.exists(options.results):
+        with open(options.results, encoding="utf-8") as f:
+            done = {json.loads(line)["key"] for line in f}
     for program in programs():
-        if not fnmatch.fnmatchcase(program["key"], options.only):
+        if program["key"] in done or not fnmatch.fnmatchcase(program["key"], options.only):
             continue
         line = measure(options, program)
         with open(options.results, "a", encoding="utf-8") as f:
