@@ -7,8 +7,8 @@
 #include "runtime/trace/records.hpp"
 
 // How long kernels run, from the records of CUPTI's activity API, and in which layer, by external correlation: CUPTI
-// gives each launch the number that its thread pushed last, which is a place here. Only for --device-times: CUPTI makes a
-// record of each call of CUDA then. Any error ends it.
+// gives each launch the number that its thread pushed last, which is a place here. Only for --device-times: CUPTI then
+// makes a record of each call of CUDA. Any error ends it.
 
 namespace mp::raw::activity {
 

@@ -21,8 +21,7 @@ __attribute__((visibility("default"))) void mptrace_layer_push(const char* name)
     if (!r || !name) return;
     guarded(Source::nvtx, [&] {
         mp::raw::ThreadRanges& ranges = mp::raw::ranges();
-        const mp::raw::Place& inner = r->places().child(ranges.place, name);
-        r->saw(inner.phase);
+        const mp::raw::Place& inner = r->enter(ranges.place, name);
         ranges.push(inner.id, kAnnotations, false);
         mp::raw::activity::moved_to(ranges.place);
     });

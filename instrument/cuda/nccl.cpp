@@ -1,5 +1,6 @@
 // NCCL. Inside of a group nothing is launched until its outermost end, so its collectives are measured around that.
 
+#include <span>
 #include <vector>
 
 #include "instrument/cuda/communicators.hpp"
@@ -85,7 +86,7 @@ Collective collective_of(const Request& q) {
 }
 
 // What NCCL told of these calls while it made them.
-void note_algorithms(Run& run, const std::vector<Collective>& calls) {
+void note_algorithms(Run& run, std::span<const Collective> calls) {
     for (const Chosen& chosen : take_chosen())
         for (const Collective& c : calls)
             if (c.send == chosen.send && c.receive == chosen.receive) run.chose(c, chosen.algorithm);
@@ -109,7 +110,7 @@ int collective(const Request& q, const Call& call) noexcept {
     const int status = call();
     guarded(Source::nccl, [&] {
         if (!grouped) {
-            note_algorithms(*r, {c});
+            note_algorithms(*r, {&c, 1});
             r->after(ticket, c, status == 0);
         } else if (status == 0 || status == abi::kNcclInProgress) {
             group().waiting.push_back(c);

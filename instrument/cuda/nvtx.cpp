@@ -63,8 +63,7 @@ void nvtx::push(std::uint32_t domain, std::string_view name) noexcept {
             open.push(open.place, domain, r->begin_step(step));
             return;
         }
-        const Place& inner = r->places().child(open.place, name);
-        r->saw(inner.phase);
+        const Place& inner = r->enter(open.place, name);
         open.push(inner.id, domain, false);
         activity::moved_to(open.place);
     });

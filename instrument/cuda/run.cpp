@@ -176,7 +176,10 @@ void name_forward_times(trace::StepRecord& record) {
 }  // namespace
 
 Run::Run(trace::Options options, trace::Identity identity)
-    : options_(std::move(options)), identity_(std::move(identity)), step_began_ns_(now_ns()) {}
+    : options_(std::move(options)),
+      identity_(std::move(identity)),
+      log_(EventLog::open()),
+      step_began_ns_(now_ns()) {}
 
 Run::Lock Run::lock_soon(std::chrono::milliseconds most) const {
     Lock lock(mutex_, most);
@@ -191,7 +194,15 @@ Run::Step& Run::step() {
     return *step_;
 }
 
+const Place& Run::enter(PlaceId parent, std::string_view range) {
+    const Place& place = places_.child(parent, range);
+    if (log_) log_->place(place, parent, range);
+    saw(place.phase);
+    return place;
+}
+
 bool Run::begin_step(std::int64_t number) {
+    if (log_) log_->begin(number);
     const Lock lock = lock_soon(kPatienceOfSteps);
     if (!lock) return false;
     if (finished_ || in_step_) return false;
@@ -201,6 +212,7 @@ bool Run::begin_step(std::int64_t number) {
     return true;
 }
 
+// What runs in a range of a phase belongs to the step.
 void Run::saw(Phase phase) noexcept {
     if (phase != Phase::backward && phase != Phase::optimizer) return;
     const unsigned bit = 1u << static_cast<unsigned>(phase);
@@ -209,6 +221,7 @@ void Run::saw(Phase phase) noexcept {
 }
 
 void Run::end_step() {
+    if (log_) log_->end();
     const Lock lock = lock_soon(kPatienceOfSteps);
     if (!lock) return;
     if (finished_ || !in_step_) return;
@@ -247,6 +260,7 @@ void Run::add_launches(trace::StepRecord& record) {
 }
 
 void Run::step_done(bool skipped, double loss_scale) {
+    if (log_) log_->done(skipped, loss_scale);
     const Lock lock = lock_soon(kPatienceOfSteps);
     if (!lock) return;
     if (finished_) return;
@@ -262,6 +276,7 @@ void Run::step_done(bool skipped, double loss_scale) {
 }
 
 void Run::name_tensor(NamedTensor tensor) {
+    if (log_) log_->tensor(tensor);
     const Lock lock = lock_soon(kPatience);
     if (!lock) return;
     if (finished_) return;
@@ -356,6 +371,7 @@ bool Run::is_sampled() const {
 }
 
 Run::Ticket Run::before(PlaceId place, const Product& product) {
+    if (log_) log_->product(place, product);
     const Lock lock = lock_soon(kPatience);
     if (!lock) return {};
     if (finished_) return {};
@@ -395,6 +411,7 @@ void Run::after(Ticket ticket, const Product& product, bool succeeded) {
 }
 
 Run::Ticket Run::before(const Collective& c) {
+    if (log_) log_->collective("collective", c);
     const Lock lock = lock_soon(kPatience);
     if (!lock) return {};
     if (finished_) return {};
@@ -436,6 +453,7 @@ void Run::put_algorithm(std::size_t collective, const std::string& algorithm) {
 }
 
 void Run::chose(const Collective& c, const std::string& algorithm) {
+    if (log_) log_->collective("chose", c, algorithm);
     const Lock lock = lock_soon(kPatience);
     if (!lock || finished_ || !step_) return;
     const auto found = step_->collectives.find({c.op, c.reduction, c.dtype, c.ranks});
@@ -443,6 +461,7 @@ void Run::chose(const Collective& c, const std::string& algorithm) {
 }
 
 void Run::told(const Collective& c, const std::string& algorithm) {
+    if (log_) log_->collective("told", c, algorithm);
     const Lock lock = lock_soon(kPatience);
     if (!lock || finished_) return;
     put_algorithm(collective_of(c), algorithm);
@@ -648,6 +667,7 @@ void Run::write_ready() {
 // ---- Kernels by name, notes, the file. -----------------------------------------------------------------
 
 void Run::launched(const char* symbol) {
+    if (log_) log_->launch(symbol);
     const std::lock_guard lock(launch_mutex_);
     ++launches_;
     const auto found = kernels_.find(symbol);
@@ -659,6 +679,7 @@ void Run::launched(const char* symbol) {
 }
 
 void Run::learn_rank(int rank, int ranks) {
+    if (log_) log_->rank(rank, ranks);
     const Lock lock = lock_soon(kPatience);
     if (!lock) return;
     if (identity_.rank.known() || rank < 0 || recorder_) return;
@@ -744,6 +765,7 @@ void Run::finish() noexcept {
         const Lock lock = lock_soon(kPatienceAtEnd);
         if (!lock) return;
         if (finished_) return;
+        if (log_) log_->flush();
         // Without ranges that name steps the run is one step. Else the rest belongs to the step that did not end.
         if (step_ && step_->calls > 0) end_step_locked(!any_step_);
         if (!ended_.empty())

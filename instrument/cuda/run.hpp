@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "instrument/cuda/event_log.hpp"
 #include "instrument/cuda/events.hpp"
 #include "instrument/cuda/memory_names.hpp"
 #include "instrument/cuda/meter.hpp"
@@ -34,14 +35,13 @@ public:
     Run(trace::Options, trace::Identity);
 
     const trace::Options& options() const noexcept { return options_; }
-    Places& places() noexcept { return places_; }
+    // A thread enters a range inside of another place.
+    const Place& enter(PlaceId parent, std::string_view range);
     MemoryNames& names() noexcept { return names_; }
 
     // False: a step is open already, and this is a part of it.
     bool begin_step(std::int64_t number);
     void end_step();
-    // A range of this phase begins. What runs in it belongs to the step.
-    void saw(Phase) noexcept;
     // A program that counts its steps with mptrace_step().
     void step_done(bool skipped, double loss_scale);
     void name_tensor(NamedTensor);
@@ -116,6 +116,7 @@ private:
         std::map<std::size_t, Sketching> sketches;  // by the index of the call
     };
 
+    void saw(Phase) noexcept;
     Step& step();
     std::size_t op_of(PlaceId, const Product&);
     std::size_t collective_of(const Collective&);
@@ -148,6 +149,7 @@ private:
     trace::Identity identity_;
     Places places_;
     MemoryNames names_;
+    const std::unique_ptr<EventLog> log_;  // null: no events are logged
 
     // Held while kernels are launched. A launch blocks while the queue of its stream is full, and what the stream waits
     // for may be a launch of another thread, as with NCCL and several GPUs in a process. So no thread waits for long.

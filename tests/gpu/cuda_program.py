@@ -4,6 +4,9 @@
 
 DIR: cuBLAS, NCCL and the CUDA runtime of a toolkit or of PyTorch's packages, or tests/fakes/cuda/lib of a build.
 Prints a line for each check, "ok" or "RED" first. One rank: NCCL refuses two on one GPU.
+
+With --events DIR it also writes what the sources told, as DIR/NAME.events, for testdata/events: cuda_replay_test
+replays those. --ranks 2 is for the fakes.
 """
 import argparse
 import json
@@ -19,10 +22,39 @@ CHECKS = ((("--precision", "fp32"), ""), (("--precision", "bf16"), ""), (("--pre
           (("--precision", "bf16", "--no-master", "--lr", "1e-4"), "MPT040"), (("--precision", "bf16", "--graph"), ""))
 
 
+STREAMS = {"bf16": ("--precision", "bf16"), "fp16_half_sums": ("--precision", "fp16", "--half-accumulator"),
+           "average": ("--average",)}
+
+
+def record(run, options, tool, program, env, work):
+    """The events of rank 0 of some runs, each behind a line that says where it was recorded."""
+    try:
+        told = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"],
+                              capture_output=True, text=True, check=False)
+        where = told.stdout.strip() or "fakes of NVIDIA's libraries, no GPU"
+    except FileNotFoundError:
+        where = "fakes of NVIDIA's libraries, no GPU"
+    os.makedirs(options.events, exist_ok=True)
+    for name, flags in STREAMS.items():
+        words = [*flags, "--steps", "3", "--spawn", str(options.ranks)]
+        env["MP_TRACE_EVENTS"] = os.path.join(work, name)
+        run(tool, "-q", "-o", f"run-{name}", "--", program, *words)
+        del env["MP_TRACE_EVENTS"]
+        for stream in (os.path.join(work, f) for f in os.listdir(work) if f.startswith(name + ".")):
+            with open(stream, encoding="utf-8") as file:
+                events = file.read()
+            if "rank\t0\t" not in events:
+                continue
+            with open(os.path.join(options.events, f"{name}_{options.ranks}.events"), "w", encoding="utf-8") as file:
+                file.write(f"# zero1_gpt {' '.join(words)}, rank 0; recorded on: {where}\n{events}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in ("--mp-trace", "--program", "--libraries"):
         parser.add_argument(name, required=True)
+    parser.add_argument("--events", help="a directory for streams of events")
+    parser.add_argument("--ranks", type=int, default=1)
     options = parser.parse_args()
     env = {k: v for k, v in os.environ.items() if not k.startswith("MP_TRACE")}
     env["LD_LIBRARY_PATH"] = options.libraries
@@ -32,6 +64,8 @@ def main():
         def run(*command):
             return subprocess.run(command, cwd=work, env=env, capture_output=True, text=True, timeout=120)
 
+        if options.events:
+            record(run, options, tool, program, env, work)
         for number, (flags, rule) in enumerate(CHECKS):
             plain = run(program, "--steps", "12", *flags)
             if plain.returncode != 0:

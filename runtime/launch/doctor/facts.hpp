@@ -136,6 +136,8 @@ struct ProgramFacts {
     bool shared_runtime = false, opens_driver = false;
     bool cublas = false, cublas_lt = false, static_cublas = false;
     bool nccl = false, static_nccl = false;
+    std::string nccl_version{};  // of the NCCL in it, else of the one that it would load; empty: unknown
+    std::map<std::string, std::string> places{};  // of libraries of tools (kCudaPlaces), and what has them
 };
 
 struct Facts {

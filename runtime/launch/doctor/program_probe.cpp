@@ -1,11 +1,15 @@
+#include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "runtime/launch/doctor/probe.hpp"
 #include "runtime/launch/elf.hpp"
+#include "runtime/launch/variables.hpp"
 
 namespace mp::launch::doctor {
 namespace {
@@ -32,7 +36,52 @@ constexpr Text kTexts[] = {
     {"libtorch", &ProgramFacts::torch},
 };
 
+// "2.28.9" of "NCCL version 2.28.9+cuda13.0", which each NCCL has.
+std::string version_in(std::string_view piece) {
+    constexpr std::string_view kBefore = "NCCL version ";
+    for (std::size_t at = piece.find(kBefore); at != std::string_view::npos;
+         at = piece.find(kBefore, at + 1)) {
+        const std::string_view rest = piece.substr(at + kBefore.size(), 16);
+        const std::string_view version = rest.substr(0, rest.find_first_not_of("0123456789."));
+        if (version.find('.') != std::string_view::npos) return std::string(version);
+    }
+    return {};
+}
+
+// Reads a file in pieces; what is shorter than kLongest is whole in one of them.
+template <class Look>
+void for_each_piece(const std::string& path, const Look& look) {
+    std::ifstream file(path, std::ios::binary);
+    std::vector<char> buffer(kPiece + kLongest);
+    std::size_t kept = 0;
+    while (file) {
+        file.read(buffer.data() + kept, kPiece);
+        const std::size_t size = kept + static_cast<std::size_t>(file.gcount());
+        look(std::string_view(buffer.data(), size));
+        kept = std::min(size, kLongest);
+        std::memmove(buffer.data(), buffer.data() + size - kept, kept);
+    }
+}
+
+// Of the shared library that a program would load from here.
+std::string version_of_nccl() {
+    std::string directories = "/usr/lib/x86_64-linux-gnu:/usr/lib64:/usr/local/lib";
+    if (const char* const own = std::getenv("LD_LIBRARY_PATH"))
+        directories = std::string(own) + ":" + directories;
+    std::string version;
+    for (std::size_t at = 0; at < directories.size() && version.empty();) {
+        const std::size_t end = std::min(directories.find(':', at), directories.size());
+        const std::string path = directories.substr(at, end - at) + "/libnccl.so.2";
+        for_each_piece(path, [&version](std::string_view piece) {
+            if (version.empty()) version = version_in(piece);
+        });
+        at = end + 1;
+    }
+    return version;
+}
+
 void look(std::string_view piece, ProgramFacts& facts) {
+    if (facts.nccl_version.empty()) facts.nccl_version = version_in(piece);
     for (const Text& text : kTexts)
         if (!(facts.*text.into)) facts.*text.into = piece.find(text.text) != std::string_view::npos;
 }
@@ -42,22 +91,18 @@ void look(std::string_view piece, ProgramFacts& facts) {
 ProgramFacts probe_program(const std::string& path) {
     ProgramFacts facts;
     facts.path = path;
+    for (const char* const name : kCudaPlaces) {
+        const char* const value = std::getenv(name);
+        facts.places[name] = value ? value : "";
+    }
     const Result<ElfFacts> elf = read_elf(path);
     if (!elf) {
         facts.fault = elf.error().message;
         return facts;
     }
     facts.is_static = elf->interpreter.empty();
-    std::ifstream file(path, std::ios::binary);
-    std::vector<char> buffer(kPiece + kLongest);
-    std::size_t kept = 0;
-    while (file) {
-        file.read(buffer.data() + kept, kPiece);
-        const std::size_t size = kept + static_cast<std::size_t>(file.gcount());
-        look({buffer.data(), size}, facts);
-        kept = std::min(size, kLongest);
-        std::memmove(buffer.data(), buffer.data() + size - kept, kept);
-    }
+    for_each_piece(path, [&facts](std::string_view piece) { look(piece, facts); });
+    if (facts.nccl && facts.nccl_version.empty()) facts.nccl_version = version_of_nccl();
     return facts;
 }
 

@@ -13,6 +13,14 @@ Line library_line(std::string key, bool shared, bool is_static, std::string seen
     return {.key = std::move(key), .value = "not linked; what the program opens with dlopen is not known"};
 }
 
+Line place_line(const std::string& name, const std::string& owner) {
+    if (owner.empty()) return {.key = name, .verdict = Verdict::ok, .value = "free"};
+    return {.key = name,
+            .verdict = Verdict::warn,
+            .value = "taken by " + owner,
+            .hint = "the other tool keeps its place; unset the variable to give it to mp-trace"};
+}
+
 Line runtime_line(const ProgramFacts& p) {
     const char* const kNothing = ": launches are seen at the driver";
     if (p.shared_runtime)
@@ -53,7 +61,13 @@ Section program_section(const ProgramFacts& p) {
     add(runtime_line(p));
     add(library_line("cuBLAS", p.cublas || p.cublas_lt, p.static_cublas, "each product with its tensors",
                      "link with -lcublas -lcublasLt, not with the _static libraries"));
-    add(library_line("NCCL", p.nccl, p.static_nccl, "each collective with its tensors", "link with -lnccl"));
+    Line nccl =
+        library_line("NCCL", p.nccl, p.static_nccl, "each collective with its tensors", "link with -lnccl");
+    if (p.static_nccl && !p.nccl)
+        nccl.value =
+            "linked statically: its collectives are known by its profiler interface, without their operator";
+    if (!p.nccl_version.empty()) nccl.value += "; version " + p.nccl_version;
+    add(std::move(nccl));
     add(p.nvtx ? Line{.key = "NVTX",
                       .verdict = Verdict::ok,
                       .value = "ranges in the program give steps and layers"}
@@ -61,6 +75,7 @@ Section program_section(const ProgramFacts& p) {
                       .verdict = Verdict::warn,
                       .value = "no ranges in the program: one step, no layers",
                       .hint = "nvtxRangePushA(\"Train step 3\"), or mptrace_step() of mptrace.h"});
+    for (const auto& [name, owner] : p.places) add(place_line(name, owner));
     return section;
 }
 

@@ -35,6 +35,23 @@ TEST(Program, StaticLibrariesAreNot) {
     EXPECT_FALSE(traceable({{program_section({.path = "./train", .is_static = true})}}));
 }
 
+TEST(Program, TheVersionOfNcclIsThatOfItsText) {
+    const volatile char* const text = "NCCL version 9.87.6+cuda13.0";
+    ASSERT_EQ(text[0], 'N');
+    EXPECT_EQ(probe_program("/proc/self/exe").nccl_version, "9.87.6");
+    const ProgramFacts facts{.path = "./train", .static_nccl = true, .nccl_version = "2.28.9"};
+    EXPECT_THAT(line_of(facts, "NCCL").value, HasSubstr("version 2.28.9"));
+    EXPECT_THAT(line_of(facts, "NCCL").value, HasSubstr("profiler interface"));
+}
+
+TEST(Program, PlacesOfToolsAreFreeOrTaken) {
+    const ProgramFacts facts{
+        .path = "./train", .places = {{"NCCL_PROFILER_PLUGIN", "/other.so"}, {"CUDA_INJECTION64_PATH", ""}}};
+    EXPECT_EQ(line_of(facts, "CUDA_INJECTION64_PATH").verdict, Verdict::ok);
+    EXPECT_EQ(line_of(facts, "NCCL_PROFILER_PLUGIN").verdict, Verdict::warn);
+    EXPECT_THAT(line_of(facts, "NCCL_PROFILER_PLUGIN").value, HasSubstr("/other.so"));
+}
+
 TEST(Program, FilesThatAreNoProgram) {
     EXPECT_THAT(probe_program("/etc/passwd").fault, HasSubstr("ELF"));
     EXPECT_FALSE(probe_program("/no/such/file").fault.empty());
