@@ -5,10 +5,20 @@
 
 namespace mp::twin {
 
+bool same_kind(const trace::CollectiveRecord& a, const trace::CollectiveRecord& b) {
+    return a.op == b.op && a.reduction == b.reduction && a.dtype == b.dtype && a.group == b.group;
+}
+
+void add_figures(trace::CollectiveRecord& record, const Divergence& d) {
+    record.compared += d.compared;
+    record.error_squares += d.ee;
+    record.sum_squares += d.yy;
+    record.made_nonfinite += d.nonfinite_real;
+}
+
 trace::CollectiveRecord* CollectiveRecords::find(const trace::CollectiveRecord& like) {
     const auto it = std::find_if(records_.begin(), records_.end(), [&](const trace::CollectiveRecord& known) {
-        return known.op == like.op && known.reduction == like.reduction && known.dtype == like.dtype &&
-               known.group == like.group;
+        return same_kind(known, like);
     });
     return it == records_.end() ? nullptr : &*it;
 }
@@ -28,12 +38,7 @@ void CollectiveRecords::count(trace::CollectiveRecord record) {
 
 void CollectiveRecords::add_figures(const trace::CollectiveRecord& like, const Divergence& d) {
     const std::lock_guard lock(mutex_);
-    trace::CollectiveRecord* const known = find(like);
-    if (!known) return;
-    known->compared += d.compared;
-    known->error_squares += d.ee;
-    known->sum_squares += d.yy;
-    known->made_nonfinite += d.nonfinite_real;
+    if (trace::CollectiveRecord* const known = find(like)) twin::add_figures(*known, d);
 }
 
 void CollectiveRecords::finish_later(std::function<void()> finish) {

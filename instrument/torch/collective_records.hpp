@@ -10,12 +10,16 @@
 
 namespace mp::twin {
 
+// Whether two records belong together: the same op, reduction, dtype and group.
+bool same_kind(const trace::CollectiveRecord&, const trace::CollectiveRecord&);
+// Adds the figures of a low-precision reduction against the fp32 reduction of the same inputs.
+void add_figures(trace::CollectiveRecord&, const Divergence&);
+
 // The collectives of the step under way, one record per (op, reduction, dtype, group). Safe from any thread; the
 // functions passed to `finish_later` are called without the lock.
 class CollectiveRecords {
 public:
     void count(trace::CollectiveRecord);
-    // Adds the figures of a low-precision reduction against the fp32 reduction of the same inputs.
     void add_figures(const trace::CollectiveRecord& like, const Divergence&);
     // `finish` measures a reduction. It is called when the step ends, and does nothing if the program has waited for
     // the reduction before. DDP never waits: it chains futures.

@@ -1,5 +1,7 @@
 // The rule of collectives: the twin runs its own on the shadows.
 
+#include <c10/core/impl/VirtualGuardImpl.h>
+
 #include <utility>
 
 #include "instrument/torch/collectives.hpp"
@@ -44,18 +46,33 @@ std::shared_ptr<Twin::Reduction> Twin::begin_reduction(const Call& call) {
     }
 }
 
+void Twin::measure_reduction(const trace::CollectiveRecord& like, const at::Tensor& real,
+                             const at::Tensor& exact) {
+    if (!parts_.late.serves(real)) {
+        cpu::TensorView x, y;
+        Divergence d;
+        if (view_for_kernels(real, x) && view_for_kernels(exact, y) && cpu::divergence(x, y, d))
+            parts_.collectives.add_figures(like, d);
+        return;
+    }
+    const Divergence* const late = parts_.late.divergence(real, exact);
+    if (!late) return;
+    // It is freed while the device still reads it, and was made on the stream of the collective's caller.
+    exact.record_stream(c10::impl::VirtualGuardImpl(exact.device().type()).getStream(exact.device()));
+    parts_.late.then([like, late](LateStep& step) {
+        for (trace::CollectiveRecord& record : step.record.collectives)
+            if (same_kind(record, like)) return add_figures(record, *late);
+    });
+}
+
 // The function to call after the program has waited for the result.
 std::function<void()> Twin::finisher_of(std::shared_ptr<Reduction> reduction) {
     if (!reduction) return {};
-    return [reduction, &records = parts_.collectives] {
+    return [this, reduction] {
         if (std::exchange(reduction->measured, true)) return;
-        for (std::size_t i = 0; i < reduction->real.size(); ++i) {
-            cpu::TensorView real, exact;
-            Divergence d;
-            if (view_for_kernels(reduction->real[i], real) && view_for_kernels(reduction->exact[i], exact) &&
-                cpu::divergence(real, exact, d))
-                records.add_figures(reduction->like, d);
-        }
+        const TwinScope scope;
+        for (std::size_t i = 0; i < reduction->real.size(); ++i)
+            measure_reduction(reduction->like, reduction->real[i], reduction->exact[i]);
         reduction->real.clear();
         reduction->exact.clear();
     };

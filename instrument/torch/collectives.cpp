@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "instrument/torch/collective_records.hpp"
 #include "instrument/torch/tensors.hpp"
 #include "instrument/torch/work.hpp"
 
@@ -98,9 +99,7 @@ void look_at_inputs(Late& late, trace::CollectiveRecord& record, const OpInfo& i
             } else if (const TensorStats* const stats = late.statistics(t)) {
                 late.then([like = record, stats](LateStep& step) {
                     for (trace::CollectiveRecord& c : step.record.collectives)
-                        if (c.op == like.op && c.reduction == like.reduction && c.dtype == like.dtype &&
-                            c.group == like.group)
-                            ++(stats->nonfinite() == 0 ? c.finite_inputs : c.lost_inputs);
+                        if (same_kind(c, like)) ++(stats->nonfinite() == 0 ? c.finite_inputs : c.lost_inputs);
                 });
             }
         });

@@ -54,6 +54,8 @@ private:
 
     struct Reduction;
     std::shared_ptr<Reduction> begin_reduction(const Call&);
+    void measure_reduction(const trace::CollectiveRecord& like, const at::Tensor& real,
+                           const at::Tensor& exact);
     std::function<void()> finisher_of(std::shared_ptr<Reduction>);
 
     bool prepare_or_blank(Call&);

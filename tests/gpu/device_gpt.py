@@ -1,12 +1,19 @@
-"""The small GPT of testdata/programs/gpt on one GPU, its gradients through NCCL: what gpu_test.py runs."""
+"""The small GPT of testdata/programs/gpt on GPUs or on the device of tests/fakes/torch: what gpu_test.py runs.
+
+    torchrun --standalone --nproc-per-node 2 device_gpt.py --device cuda --parallel fsdp2
+"""
 import os
 import sys
 
 import torch
 import torch.distributed as dist
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+from torch.nn.parallel import DistributedDataParallel
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "testdata/programs/gpt"))
-from common import GPT, Run, base_parser, loss_of, make_optimizer, write_safetensors
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.append(os.path.join(ROOT, "testdata/programs/gpt"))
+from common import GPT, Run, base_parser, loss_of, make_optimizer  # noqa: E402
 
 
 def settle(math_attention):
@@ -20,44 +27,69 @@ def settle(math_attention):
         torch.backends.cuda.enable_cudnn_sdp(False)
 
 
+def start(device):
+    """Joins the other ranks, or none where no launcher is; returns the number of this one."""
+    rank = int(os.environ.get("RANK", "0"))
+    if device == "cuda":
+        torch.cuda.set_device(rank)
+    method = "env://" if "RANK" in os.environ else "file://" + os.path.abspath("rendezvous")
+    dist.init_process_group("nccl" if device == "cuda" else "cpu:gloo,late:late", init_method=method, rank=rank,
+                            world_size=int(os.environ.get("WORLD_SIZE", "1")))
+    return rank
+
+
+def spread(model, options, low):
+    """The model over the ranks, and whether the program averages the gradients itself."""
+    if options.parallel == "fsdp2":
+        policy = MixedPrecisionPolicy(*[torch.bfloat16] * 2 if low else ())
+        for block in model.blocks:
+            fully_shard(block, mp_policy=policy)
+        return fully_shard(model, mp_policy=policy)
+    if options.parallel == "own":
+        return model
+    # Looking for unused parameters keeps DDP from laying its buckets out anew.
+    model = DistributedDataParallel(model, find_unused_parameters=True)
+    if options.parallel == "ddp-bf16":
+        model.register_comm_hook(None, default_hooks.bf16_compress_hook if low else default_hooks.allreduce_hook)
+    return model
+
+
 def average(model):
     for parameter in model.parameters():
         dist.all_reduce(parameter.grad)
         parameter.grad /= dist.get_world_size()
 
 
-def save(path, model, optimizer, losses):
-    tensors = {}
-    for name, parameter in model.named_parameters():
-        tensors[name] = parameter.detach().cpu()
-        tensors["grad/" + name] = parameter.grad.cpu()
-        for key, value in optimizer.state[parameter].items():
-            if torch.is_tensor(value) and value.dim() > 0:
-                tensors[f"optim/{name}.{key}"] = value.cpu()
-    write_safetensors(path, tensors, losses)
-
-
 def main():
     parser = base_parser(__doc__.splitlines()[0], steps=20)
     parser.add_argument("--attention", choices=("math", "any"), default="math")
+    parser.add_argument("--device", choices=("cuda", "late"), default="cuda")
+    parser.add_argument("--parallel", choices=("own", "ddp", "ddp-bf16", "fsdp2"), default="own")
     options = parser.parse_args()
     settle(options.attention == "math")
-    dist.init_process_group("nccl", init_method="file://" + os.path.abspath("rendezvous"), rank=0, world_size=1)
-    run = Run(options)
-    with torch.device("cuda"):
-        model = GPT(run.vocabulary, attention="sdpa")
+    run = Run(options, start(options.device))
+    here = torch.device(options.device)
+    with here:
+        model = spread(GPT(run.vocabulary, attention="sdpa"), options, run.low)
     optimizer = make_optimizer("adamw-fused", model.parameters())
     batches = run.batches()
+    waits = torch.late.synchronisations if options.device == "late" else lambda: 0
+    waited = waits()  # building the model copies to the CPU, which is done for the twin too
+    autocast = run.low and options.parallel != "fsdp2"
     for step in range(run.steps):
-        inputs, targets = (t.cuda() for t in batches.next())
+        inputs, targets = (t.to(here) for t in batches.next())
         optimizer.zero_grad()
-        with torch.device("cuda"), torch.autocast("cuda", torch.bfloat16, enabled=run.low):
+        with here, torch.autocast(options.device, torch.bfloat16, enabled=autocast):
             loss = loss_of(model(inputs), targets)
         loss.backward()
-        average(model)
+        if options.parallel == "own":
+            average(model)
         optimizer.step()
         run.report(step, loss)
-    save(run.path, model, optimizer, run.losses)
+    if options.device == "late" and run.rank == 0:
+        print("the host has waited", waits() - waited, "times")  # mp-trace adds none
+    run.finish(model, optimizer)
+    dist.barrier()
     dist.destroy_process_group()
 
 

@@ -1,10 +1,11 @@
-"""mp-trace on a GPU: is the traced run the untraced one, and is the twin the fp32 run?
+"""mp-trace on GPUs: is the traced run the untraced one, and is the twin the fp32 run?
 
-    gpu_test.py --mp-trace BIN [--python EXE]
+    gpu_test.py --mp-trace BIN [--python EXE] [--device late] [CASE...]
 
-One NCCL rank, deterministic algorithms, TF32 off. With PyTorch's own ("math") attention everything is compared
+Deterministic algorithms, TF32 off, collectives of NCCL. With PyTorch's own ("math") attention everything is compared
 bit for bit. With whatever attention torch picks the kernels of bf16 and fp32 differ, and the twin may have to
-start again from the program's values: its losses must then be within BOUND of the fp32 run's.
+start again from the program's values: its losses must then be within BOUND of the fp32 run's. Cases of two ranks need
+two GPUs. --device late: the device of tests/fakes/torch instead of GPUs, for which wrap.py there makes BIN and EXE.
 Exit status: 0 as promised, 1 not, 77 where no GPU can be used, with the reason on stdout.
 """
 import argparse
@@ -23,7 +24,7 @@ from cases import Case
 
 # One rounding to bf16, relative: a twin that is further away follows no fp32 run.
 BOUND = 2.0 ** -8
-PROBE = """
+CUDA = """
 import sys
 try:
     import torch
@@ -33,19 +34,34 @@ if not torch.cuda.is_available():
     sys.exit(f"torch {torch.__version__} sees no GPU")
 if not torch.distributed.is_nccl_available():
     sys.exit(f"torch {torch.__version__} has no NCCL")
-print(torch.__version__, torch.cuda.get_device_name())
+print(torch.cuda.device_count(), torch.__version__, torch.cuda.get_device_name())
 """
+LATE = """
+import torch
+torch.ones(1, device="late")
+print(2, torch.__version__, "the device of tests/fakes/torch")
+"""
+PROBES = {"cuda": CUDA, "late": LATE}
+# Name: options of device_gpt.py, ranks.
+CASES = {
+    "attention math": (("--attention", "math"), 1),
+    "attention any": (("--attention", "any"), 1),
+    "ddp": (("--parallel", "ddp"), 2),
+    "ddp, bf16 hook": (("--parallel", "ddp-bf16"), 2),
+    "fsdp2": (("--parallel", "fsdp2"), 2),
+}
 
 
-def reason_to_skip(python):
-    """The reason why nothing can run here, or ""; prints the device."""
+def found(python, device="cuda"):
+    """(number of devices, what they are), or (0, why there are none)."""
     if not os.path.exists(python):
-        return f"{python} is missing"
-    probe = subprocess.run([python, "-c", PROBE], capture_output=True, text=True, env=runs.environment(), timeout=120)
+        return 0, f"{python} is missing"
+    probe = subprocess.run([python, "-c", PROBES[device]], capture_output=True, text=True, env=runs.environment(),
+                           timeout=120)
     if probe.returncode:
-        return (probe.stderr.strip().splitlines() or ["the probe failed"])[-1]
-    print(probe.stdout.strip())
-    return ""
+        return 0, (probe.stderr.strip().splitlines() or ["the probe failed"])[-1]
+    count, told = probe.stdout.strip().split(None, 1)
+    return int(count), told
 
 
 def environment():
@@ -53,13 +69,22 @@ def environment():
     return runs.environment({"CUBLAS_WORKSPACE_CONFIG": ":4096:8"})
 
 
-def run_all(options, attention, work):
-    """(status, stdout, stderr) of the untraced, traced and fp32 run, and their folders."""
-    program = [options.python, os.path.join(HERE, "nccl_gpt.py"), "--attention", attention, "--save", "result.%r"]
+def commands(options, name):
+    """{plain, traced, fp32: command} of a case."""
+    more, ranks = CASES[name]
+    program = [os.path.join(HERE, "device_gpt.py"), "--device", options.device, *more, "--save", "result.%r",
+               "--steps", str(options.steps)]
+    torchrun = [options.python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
+    program = [*(torchrun if ranks > 1 else [options.python]), *program]
     trace = [options.mp_trace, "--mode", "trajectory", "-o", "trace", "--save-twin", "twin.%r", "--"]
-    commands = {"plain": program, "traced": trace + program, "fp32": program + ["--precision", "fp32"]}
-    folders = {kind: os.path.join(work, attention, kind) for kind in commands}
-    return {kind: runs.run(command, folders[kind], environment()) for kind, command in commands.items()}, folders
+    return {"plain": program, "traced": trace + program, "fp32": program + ["--precision", "fp32"]}
+
+
+def run_all(options, name, work):
+    """{kind: (status, stdout, stderr)} of the untraced, traced and fp32 run, and their folders."""
+    folders = {kind: os.path.join(work, name, kind) for kind in ("plain", "traced", "fp32")}
+    return {kind: runs.run(command, folders[kind], environment())
+            for kind, command in commands(options, name).items()}, folders
 
 
 def largest_loss_gap(fp32_folder, report):
@@ -70,11 +95,11 @@ def largest_loss_gap(fp32_folder, report):
     return max(abs(x - y) / abs(y) for x, y in zip(twin, expected))
 
 
-def check(options, attention, work):
+def check(options, name, work):
     """Returns the list of errors."""
-    case = Case("nccl-" + attention, "nccl_gpt.py", roots="first")
+    case = Case(name.replace(" ", "-"), "device_gpt.py", roots="first", ranks=CASES[name][1])
     result = runs.Result(case, 1)
-    done, folders = run_all(options, attention, work)
+    done, folders = run_all(options, name, work)
     for kind in ("plain", "fp32"):
         if done[kind][0] != 0:
             return [f"{kind} run: exit {done[kind][0]}: {runs.tail(done[kind][2])}"]
@@ -85,31 +110,37 @@ def check(options, attention, work):
     if told.returncode != 0:
         return [*result.faults, f"no report: {runs.tail(told.stderr)}; the run said: {runs.tail(done['traced'][2])}"]
     report = json.loads(told.stdout)
-    if attention == "math":
+    if name != "attention any":
         runs.check_twin(result, case, folders["traced"], folders["fp32"], report)
         return result.faults + result.wrong()[:5]
     gap = largest_loss_gap(folders["fp32"], report)
-    print(f"attention {attention}: largest relative gap of a loss {gap:.2e}, bound {BOUND:.2e}")
+    print(f"{name}: largest relative gap of a loss {gap:.2e}, bound {BOUND:.2e}")
     return result.faults + ([] if gap <= BOUND else [f"the twin's losses are {gap:.1e} from the fp32 run's"])
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("cases", nargs="*", help=", ".join(CASES))
     parser.add_argument("--mp-trace", required=True)
     parser.add_argument("--python", default=os.path.join(ROOT, ".venv", "bin", "python"))
+    parser.add_argument("--device", choices=("cuda", "late"), default="cuda")
+    parser.add_argument("--steps", type=int, default=20)
     options = parser.parse_args()
     options.mp_trace = os.path.realpath(options.mp_trace)
-    reason = reason_to_skip(options.python)
-    if reason:
-        print("skipped: " + reason)
+    devices, told = found(options.python, options.device)
+    print(told if devices else "skipped: " + told)
+    if not devices:
         return 77
     red = False
     with tempfile.TemporaryDirectory(prefix="mp-gpu-") as work:
-        for attention in ("math", "any"):
-            faults = check(options, attention, work)
+        for name in options.cases or CASES:
+            if CASES[name][1] > devices:
+                print(f"{name}: needs {CASES[name][1]} GPUs")
+                continue
+            faults = check(options, name, work)
             red |= bool(faults)
             verdict = "RED" if faults else "ok "
-            print(f"{verdict} attention {attention}: {'; '.join(faults) or 'as promised'}", flush=True)
+            print(f"{verdict} {name}: {'; '.join(faults) or 'as promised'}", flush=True)
     return 1 if red else 0
 
 

@@ -3,6 +3,7 @@
 #include <ATen/EmptyTensor.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <c10/util/Registry.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -15,6 +16,21 @@
 #include "tests/fakes/cuda/device.hpp"
 #include "tests/fakes/torch/late_device.hpp"
 
+// Who can free memory before an allocation is refused, as libc10_cuda.so has it (CUDACachingAllocator.h).
+namespace c10 {
+class FreeMemoryCallback {
+public:
+    virtual ~FreeMemoryCallback() = default;
+    virtual bool Execute() = 0;
+};
+using Callbacks = Registry<std::string, std::unique_ptr<FreeMemoryCallback>>;
+static Callbacks& callbacks() {
+    static auto* const all = new Callbacks;
+    return *all;
+}
+__attribute__((visibility("default"))) Callbacks* FreeCudaMemoryCallbacksRegistry() { return &callbacks(); }
+}  // namespace c10
+
 namespace mp::late {
 namespace {
 
@@ -26,11 +42,12 @@ void check(CUresult result, const char* what) {
 
 // ---- Streams. Number 0 is the legacy stream, whose handle is null. ------------------------------------
 
-constexpr int kPool = 4;
+constexpr int kPool = 8;
+constexpr int kOfCollectives = kPool + 1;
 
 CUstream of_pool(c10::StreamId id) {
     static std::mutex mutex;
-    static auto* const streams = new std::vector<CUstream>(kPool + 1);
+    static auto* const streams = new std::vector<CUstream>(kOfCollectives + 1);
     const std::lock_guard lock(mutex);
     CUstream& stream = streams->at(static_cast<std::size_t>(id));
     const fake::Inside inside;
@@ -125,7 +142,13 @@ public:
         if (bytes == 0) return {nullptr, nullptr, nullptr, c10::Device(kType, 0)};
         std::size_t size = 512;
         while (size < bytes) size *= 2;
+        if (!fits(size)) {
+            for (const std::string& name : c10::callbacks().Keys()) c10::callbacks().Create(name)->Execute();
+            TORCH_CHECK_WITH(OutOfMemoryError, fits(size), "late: out of memory");
+        }
         const std::lock_guard lock(mutex_);
+        used_ += size;
+        most_ = std::max(most_, used_);
         std::vector<void*>& free = free_[{late::current, size}];
         void* at = nullptr;
         if (free.empty()) {
@@ -150,6 +173,8 @@ public:
         if (block != blocks_.end() && block->second.stream != stream) block->second.users.insert(stream);
     }
 
+    std::size_t most() const { return most_; }
+
     static Memory& only() {
         static Memory* const memory = new Memory;
         return *memory;
@@ -161,6 +186,19 @@ private:
         c10::StreamId stream = 0;
         std::set<c10::StreamId> users{};
     };
+
+    // MP_LATE_MEMORY: bytes that the device has; MP_LATE_MEMORY_OF: the rank for which that holds, else all.
+    bool fits(std::size_t size) {
+        static const std::size_t limit = [] {
+            const char* const bytes = std::getenv("MP_LATE_MEMORY");
+            const char* const of = std::getenv("MP_LATE_MEMORY_OF");
+            const char* const rank = std::getenv("RANK");
+            if (of && rank && std::strcmp(of, rank) != 0) return std::size_t{0};
+            return bytes ? static_cast<std::size_t>(std::atoll(bytes)) : std::size_t{0};
+        }();
+        const std::lock_guard lock(mutex_);
+        return limit == 0 || used_ + size <= limit;
+    }
 
     void* carve(std::size_t size) {
         constexpr std::size_t kChunk = std::size_t{32} << 20;
@@ -183,6 +221,7 @@ private:
         Memory& memory = only();
         const std::lock_guard lock(memory.mutex_);
         const Block block = memory.blocks_.extract(at).mapped();
+        memory.used_ -= block.size;
         const CUstream stream = of_pool(block.stream);
         for (const c10::StreamId user : block.users) {
             CUevent event = nullptr;
@@ -200,6 +239,29 @@ private:
     std::map<std::pair<c10::StreamId, std::size_t>, std::vector<void*>> free_;
     char* next_ = nullptr;
     std::size_t left_ = 0;
+    std::size_t used_ = 0, most_ = 0;
+};
+
+// Of the host, for the device.
+class Pinned final : public c10::Allocator {
+public:
+    c10::DataPtr allocate(std::size_t bytes) override {
+        const fake::Inside inside;
+        void* at = nullptr;
+        if (bytes > 0) check(fake::pin(&at, bytes), "pinning");
+        return {at, at, &Pinned::release, c10::Device(c10::DeviceType::CPU)};
+    }
+    c10::DeleterFnPtr raw_deleter() const override { return &Pinned::release; }
+    void copy_data(void* to, const void* from, std::size_t bytes) const override {
+        std::memcpy(to, from, bytes);
+    }
+
+private:
+    static void release(void* at) {
+        const fake::Inside inside;
+        drain();  // work that reads it may not have run
+        fake::unpin(at);
+    }
 };
 
 const struct SetMemory {
@@ -256,6 +318,11 @@ struct Hooks final : at::PrivateUse1HooksInterface {
     c10::DeviceIndex maybeExchangeDevice(c10::DeviceIndex) const override { return 0; }
     const at::Generator& getDefaultGenerator(c10::DeviceIndex) const override { return default_generator(); }
     at::Generator getNewGenerator(c10::DeviceIndex) const override { return at::make_generator<Numbers>(); }
+    c10::Allocator* getPinnedMemoryAllocator() const override {
+        static auto* const pinned = new Pinned;
+        return pinned;
+    }
+    bool isPinnedPtr(const void* at) const override { return fake::kind_of(at) == fake::Memory::pinned; }
     c10::Device getDeviceFromPtr(void*) const override { return {kType, 0}; }
     void resizePrivateUse1Bytes(const c10::Storage& storage, std::size_t bytes) const override {
         c10::DataPtr fresh = Memory::only().allocate(bytes);
@@ -273,6 +340,7 @@ const struct SetHooks {
 }  // namespace
 
 c10::Stream current_stream() { return stream_of(current); }
+c10::Stream stream_of_collectives() { return stream_of(kOfCollectives); }
 
 CUstream native(const c10::Stream& stream) { return of_pool(stream.id()); }
 
@@ -306,6 +374,9 @@ at::Generator next_numbers(const std::optional<at::Generator>& given) {
 // For late.py, so that asking is no op of torch.
 extern "C" __attribute__((visibility("default"))) std::uint64_t late_synchronisations() {
     return mp::late::synchronisations;
+}
+extern "C" __attribute__((visibility("default"))) std::uint64_t late_most_memory() {
+    return mp::late::Memory::only().most();
 }
 extern "C" __attribute__((visibility("default"))) void late_seed(std::uint64_t seed) {
     at::detail::getPrivateUse1Hooks().getDefaultGenerator(0).unsafeGetGeneratorImpl()->set_current_seed(seed);

@@ -14,6 +14,7 @@ constexpr c10::DeviceType kType = c10::DeviceType::PrivateUse1;
 
 // device.cpp: streams, events, memory, random numbers.
 c10::Stream current_stream();
+c10::Stream stream_of_collectives();
 CUstream native(const c10::Stream&);
 // Waits for the stream as a program does that reads a value; counted.
 void synchronise(const c10::Stream&);

@@ -322,6 +322,41 @@ std::tuple<at::Tensor, at::Tensor> dropout(const at::Tensor& x, double p, std::o
     return {y, mask};
 }
 
+// The cell of an LSTM, which the CPU has in parts only. It computes in fp32.
+at::Tensor wide(const at::Tensor& t) { return t.to(at::kFloat); }
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor> lstm_cell(const at::Tensor& inputs, const at::Tensor& hidden,
+                                                         const at::Tensor& before,
+                                                         const std::optional<at::Tensor>& bias_1,
+                                                         const std::optional<at::Tensor>& bias_2) {
+    at::Tensor sums = wide(inputs) + wide(hidden);
+    for (const auto& bias : {bias_1, bias_2})
+        if (bias && bias->defined()) sums = sums + wide(*bias);
+    const auto gates = sums.chunk(4, 1);
+    const at::Tensor in = gates[0].sigmoid(), forget = gates[1].sigmoid(), cell = gates[2].tanh(),
+                     out = gates[3].sigmoid();
+    const at::Tensor after = forget * wide(before) + in * cell;
+    const at::ScalarType type = inputs.scalar_type();
+    return {(out * after.tanh()).to(type), after.to(type), at::cat({in, forget, cell, out}, 1).to(type)};
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor> lstm_cell_backward(
+    const std::optional<at::Tensor>& of_hidden, const std::optional<at::Tensor>& of_cell,
+    const at::Tensor& before, const at::Tensor& after, const at::Tensor& workspace, bool has_bias) {
+    const auto gates = wide(workspace).chunk(4, 1);
+    const at::Tensor &in = gates[0], &forget = gates[1], &cell = gates[2], &out = gates[3];
+    const auto given = [&](const std::optional<at::Tensor>& t) {
+        return t && t->defined() ? wide(*t) : at::zeros_like(in);
+    };
+    const at::Tensor hidden = given(of_hidden), bent = wide(after).tanh();
+    const at::Tensor flow = hidden * out * (1 - bent * bent) + given(of_cell);
+    const at::Tensor all = at::cat({flow * cell * in * (1 - in), flow * wide(before) * forget * (1 - forget),
+                                    flow * in * (1 - cell * cell), hidden * bent * out * (1 - out)},
+                                   1)
+                               .to(workspace.scalar_type());
+    return {all, (flow * forget).to(before.scalar_type()), has_bias ? all.sum(0) : at::Tensor()};
+}
+
 // Convolutions by their ops on the CPU, which torch reaches by other names there.
 void run_as(const char* name, Stack given, Stack* stack) {
     const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(name, "");
@@ -354,6 +389,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
         m.impl(name, torch::CppFunction::makeFromBoxedFunction<&fallback>());
     m.impl("record_stream", record);
     m.impl("native_dropout", dropout);
+    m.impl("_thnn_fused_lstm_cell", lstm_cell);
+    m.impl("_thnn_fused_lstm_cell_backward_impl", lstm_cell_backward);
     m.impl("as_strided", at::native::as_strided_tensorimpl);
     m.impl("view", at::native::view);
     m.impl("_reshape_alias", at::native::_reshape_alias);

@@ -55,6 +55,16 @@ def image_model():
         nn.Flatten(), nn.Linear(16 * 4, 4))
 
 
+class Recurrent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.tokens, self.lstm = nn.Embedding(VOCABULARY, WIDTH), nn.LSTM(WIDTH, WIDTH, batch_first=True)
+        self.head = nn.Linear(WIDTH, VOCABULARY)
+
+    def forward(self, tokens):
+        return self.head(self.lstm(self.tokens(tokens))[0])
+
+
 class Run:
     def __init__(self, options):
         self.options, self.device = options, torch.device(options.device)
@@ -148,6 +158,23 @@ def master_weights(run):
     run.end()
 
 
+def given_gradient(run):
+    """A backward with a gradient on the device, and no optimizer of torch: the steps are inferred."""
+    model = GPT().to(run.device)
+    generator, gradient = torch.Generator().manual_seed(7), torch.full((), 0.5, device=run.device)
+    for _ in range(run.options.steps):
+        inputs, targets = run.tokens(generator)
+        with run.autocast(torch.bfloat16):
+            loss = F.cross_entropy(model(inputs).float().flatten(0, -2), targets.flatten())
+        run.losses.append(loss.detach())
+        loss.backward(gradient)
+        with torch.no_grad():
+            for p in model.parameters():
+                p -= 0.1 * p.grad
+                p.grad = None
+    run.end()
+
+
 def side_stream(run):
     """All of it runs on a stream of the program's own."""
     if run.device.type == "cpu":
@@ -165,6 +192,8 @@ CASES = {
     "scaler-fused": lambda run: run.train(GPT(), adamw(fused=True), run.tokens, torch.float16, 2.0 ** 22),
     "pictures": lambda run: run.train(image_model(), sgd, run.pictures),
     "masters": master_weights,
+    "recurrent": lambda run: run.train(Recurrent(), adamw(), run.tokens),
+    "given": given_gradient,
     "stream": side_stream,
 }
 

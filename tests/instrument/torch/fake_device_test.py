@@ -28,7 +28,7 @@ def run(command, folder=None, **settings):
     return done
 
 
-CASES = ("gpt", "dropout", "foreach", "fused", "scaler", "pictures", "masters", "stream")
+CASES = ("gpt", "dropout", "foreach", "fused", "scaler", "pictures", "masters", "stream", "recurrent", "given")
 
 
 EXACT = ("calls", "elements", "nan", "pos_inf", "neg_inf", "zeros", "subnormals", "amax", "amin", "compared",
@@ -120,6 +120,14 @@ class FakeDevice(unittest.TestCase):
 
     def test_a_stream_of_the_program(self):
         self.check_truth("stream")
+
+    def test_recurrent(self):
+        self.check_truth("recurrent")
+
+    def test_a_given_gradient_is_not_waited_for(self):
+        """The steps are inferred, and the root gradient is on the device."""
+        traced = self.check_truth("given")
+        self.assertEqual(len(traced.report["steps"]), 6)
 
     def test_own_masters(self):
         """16-bit weights that stand still while their fp32 masters move are not stuck."""

@@ -1,0 +1,67 @@
+"""mp-trace beside two ranks on the device of tests/fakes/torch, whose collectives run late on a stream of their own.
+
+    fake_ranks_test.py [TEST...]        needs MP_TRACE in a build with the device
+"""
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+sys.path[:0] = [os.path.join(ROOT, "tests/gpu"), os.path.join(ROOT, "tests/fakes/torch")]
+import gpu_test  # noqa: E402
+import runs  # noqa: E402
+import wrap  # noqa: E402
+
+BUILD = os.path.dirname(os.path.dirname(os.environ["MP_TRACE"]))
+PYTHON = os.path.join(ROOT, ".venv/bin/python")
+STEPS = 3
+
+
+@unittest.skipUnless(os.path.exists(PYTHON), "skipped: no torch in .venv")
+class FakeRanks(unittest.TestCase):
+    def setUp(self):
+        self.work = tempfile.TemporaryDirectory(prefix="mp-ranks-")
+        self.addCleanup(self.work.cleanup)
+
+    def options(self, **settings):
+        tool, python = wrap.wrappers(self.work.name, BUILD, PYTHON, **settings)
+        return argparse.Namespace(mp_trace=tool, python=python, device="late", steps=STEPS)
+
+    def report(self, name):
+        """Of the traced run."""
+        told = subprocess.run([os.environ["MP_TRACE"], "report", "trace", "--json", "-"], capture_output=True,
+                              cwd=os.path.join(self.work.name, name, "traced"), env=runs.environment(), check=True)
+        return json.loads(told.stdout)
+
+    def check_truth(self, name):
+        self.assertEqual(gpu_test.check(self.options(), name, self.work.name), [])
+
+    def test_ddp(self):
+        self.check_truth("ddp")
+
+    def test_ddp_with_a_hook(self):
+        self.check_truth("ddp, bf16 hook")
+        # Sums of bf16 over ranks are compared with fp32 sums on the device.
+        sums = [c for c in self.report("ddp, bf16 hook")["collectives"] if c["dtype"] == "bf16"]
+        self.assertTrue(sums)
+        self.assertTrue(all(c["relative_l2"] for c in sums), sums)
+
+    def test_fsdp2(self):
+        self.check_truth("fsdp2")
+
+    def test_faults_of_the_device(self):
+        for number, fault in enumerate(({"MP_FAKE_CUDA": "cuLaunchKernel#40=719"},
+                                        {"MP_FAKE_CUDA": "cuMemAlloc_v2=2,cuMemHostAlloc=2"})):
+            commands = gpu_test.commands(self.options(**fault), "ddp, bf16 hook")
+            plain, traced = (runs.run(commands[kind], os.path.join(self.work.name, f"{kind}{number}"),
+                                      runs.environment()) for kind in ("plain", "traced"))
+            self.assertEqual(plain[0], 0, plain[2][-2000:])
+            self.assertEqual(plain[:2], traced[:2], traced[2][-2000:])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[1:]])
