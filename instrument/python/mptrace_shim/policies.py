@@ -116,7 +116,7 @@ class Policies:
         try:
             allowed = c._get_cublas_allow_tf32() if what == "matmul" else c._get_cudnn_allow_tf32()
         except (AttributeError, RuntimeError):  # set through the newer switches only
-            backend, op = ("cuda", "matmul") if what == "matmul" else ("cudnn", "conv")
+            backend, op = ("cuda", "matmul") if what == "matmul" else ("cuda", "conv")
             try:
                 allowed = c._get_fp32_precision_getter(backend, op) == "tf32"
             except (AttributeError, RuntimeError):

@@ -3,7 +3,6 @@
 #include <ATen/EmptyTensor.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
-#include <c10/util/Registry.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -15,21 +14,6 @@
 
 #include "tests/fakes/cuda/device.hpp"
 #include "tests/fakes/torch/late_device.hpp"
-
-// Who can free memory before an allocation is refused, as libc10_cuda.so has it (CUDACachingAllocator.h).
-namespace c10 {
-class FreeMemoryCallback {
-public:
-    virtual ~FreeMemoryCallback() = default;
-    virtual bool Execute() = 0;
-};
-using Callbacks = Registry<std::string, std::unique_ptr<FreeMemoryCallback>>;
-static Callbacks& callbacks() {
-    static auto* const all = new Callbacks;
-    return *all;
-}
-__attribute__((visibility("default"))) Callbacks* FreeCudaMemoryCallbacksRegistry() { return &callbacks(); }
-}  // namespace c10
 
 namespace mp::late {
 namespace {
@@ -142,13 +126,7 @@ public:
         if (bytes == 0) return {nullptr, nullptr, nullptr, c10::Device(kType, 0)};
         std::size_t size = 512;
         while (size < bytes) size *= 2;
-        if (!fits(size)) {
-            for (const std::string& name : c10::callbacks().Keys()) c10::callbacks().Create(name)->Execute();
-            TORCH_CHECK_WITH(OutOfMemoryError, fits(size), "late: out of memory");
-        }
         const std::lock_guard lock(mutex_);
-        used_ += size;
-        most_ = std::max(most_, used_);
         std::vector<void*>& free = free_[{late::current, size}];
         void* at = nullptr;
         if (free.empty()) {
@@ -173,8 +151,6 @@ public:
         if (block != blocks_.end() && block->second.stream != stream) block->second.users.insert(stream);
     }
 
-    std::size_t most() const { return most_; }
-
     static Memory& only() {
         static Memory* const memory = new Memory;
         return *memory;
@@ -186,19 +162,6 @@ private:
         c10::StreamId stream = 0;
         std::set<c10::StreamId> users{};
     };
-
-    // MP_LATE_MEMORY: bytes that the device has; MP_LATE_MEMORY_OF: the rank for which that holds, else all.
-    bool fits(std::size_t size) {
-        static const std::size_t limit = [] {
-            const char* const bytes = std::getenv("MP_LATE_MEMORY");
-            const char* const of = std::getenv("MP_LATE_MEMORY_OF");
-            const char* const rank = std::getenv("RANK");
-            if (of && rank && std::strcmp(of, rank) != 0) return std::size_t{0};
-            return bytes ? static_cast<std::size_t>(std::atoll(bytes)) : std::size_t{0};
-        }();
-        const std::lock_guard lock(mutex_);
-        return limit == 0 || used_ + size <= limit;
-    }
 
     void* carve(std::size_t size) {
         constexpr std::size_t kChunk = std::size_t{32} << 20;
@@ -221,7 +184,6 @@ private:
         Memory& memory = only();
         const std::lock_guard lock(memory.mutex_);
         const Block block = memory.blocks_.extract(at).mapped();
-        memory.used_ -= block.size;
         const CUstream stream = of_pool(block.stream);
         for (const c10::StreamId user : block.users) {
             CUevent event = nullptr;
@@ -239,7 +201,6 @@ private:
     std::map<std::pair<c10::StreamId, std::size_t>, std::vector<void*>> free_;
     char* next_ = nullptr;
     std::size_t left_ = 0;
-    std::size_t used_ = 0, most_ = 0;
 };
 
 // Of the host, for the device.
@@ -374,9 +335,6 @@ at::Generator next_numbers(const std::optional<at::Generator>& given) {
 // For late.py, so that asking is no op of torch.
 extern "C" __attribute__((visibility("default"))) std::uint64_t late_synchronisations() {
     return mp::late::synchronisations;
-}
-extern "C" __attribute__((visibility("default"))) std::uint64_t late_most_memory() {
-    return mp::late::Memory::only().most();
 }
 extern "C" __attribute__((visibility("default"))) void late_seed(std::uint64_t seed) {
     at::detail::getPrivateUse1Hooks().getDefaultGenerator(0).unsafeGetGeneratorImpl()->set_current_seed(seed);

@@ -8,8 +8,8 @@ import sys
 import threading
 import time
 
+import torch  # finds the device by itself
 import late
-import torch
 
 faulthandler.dump_traceback_later(30, exit=True)
 x = torch.full((8, 16), 0.5, device="late", dtype=torch.bfloat16)

@@ -274,6 +274,7 @@ def compiled_scopes():
 
 def tf32():
     torch.backends.cuda.matmul.fp32_precision = "tf32"
+    torch.backends.cudnn.conv.fp32_precision = "ieee"  # RNNs keep theirs, so there is no one switch of cuDNN's
     return torch.backends.cuda.matmul.fp32_precision, one_step(net())
 
 

@@ -3,7 +3,7 @@ from harness import IS_2, ScenarioRuns, main
 
 NET = ["Net"] + [f"blocks.{i}{part}" for i in (0, 1) for part in ("", ".linear", ".norm")]
 DISCRIMINATOR = ["Discriminator"] + [f"Discriminator.{name}" for name in NET[4:]]
-TF32 = "tf32:matmul={},cudnn=on,precision={}"
+TF32 = "tf32:matmul={},cudnn={},precision={}"
 
 
 class Declared(ScenarioRuns):
@@ -79,7 +79,7 @@ class Declared(ScenarioRuns):
 
     def test_switches_are_told_after_the_first_step(self):
         told = [text for calls in self.by_scenario for text in self.values(calls, "policy") if text.startswith("tf32")]
-        self.assertEqual(told, [TF32.format("on", "mixed") if IS_2 else TF32.format("off", "highest")])
+        self.assertEqual(told, [TF32.format("on", "off", "mixed") if IS_2 else TF32.format("off", "on", "highest")])
 
     def test_checkpoints_are_counted_by_dtype(self):
         places = [[role, name, dtype, *counts] for role, name, dtype, *counts in self.values("saved", "place")]
