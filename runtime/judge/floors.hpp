@@ -30,6 +30,9 @@ bool is_norm(std::string_view op);         // batch_norm, layer_norm, group_norm
 // For the results of all merged calls; -1 when not measured, infinity for an error over a zero reference.
 double introduced_phi(const OpRecord&);
 
+// Floors up to which every result was rounded to nearest. Truncation and stochastic rounding cost about two.
+inline constexpr double kOneRounding = 1.25;
+
 // Whether an op that writes in place leaves nearly all elements that it was meant to change as they are.
 inline constexpr double kLeft = 0.9;  // their share
 bool leaves_what_it_updates(const OpRecord&);

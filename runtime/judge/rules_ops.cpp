@@ -27,7 +27,6 @@ constexpr std::uint64_t kFewest = 64;  // compared elements below which an op is
 constexpr std::uint64_t kFewestForBias = 4096;
 constexpr double kBiasSigmas = 6;                 // metrics.md 5.2: z > 6
 constexpr double kOneRoundingAtMost = 1 / 0.425;  // one rounding errs by u at most, 2.35 floors
-constexpr double kOneRounding = 1.25;             // floors: below it, every result was rounded to nearest
 constexpr double kConcentrated = 1.0 / 256;       // mean square over largest square; Gaussian: above 1/36
 constexpr double kShareOfDeparture = 0.1;  // of the gradients' error, where the loss departs from its twin's
 constexpr std::size_t kNamedLayers = 3;

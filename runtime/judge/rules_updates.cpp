@@ -22,7 +22,6 @@ constexpr double kArrives = 0.8;
 constexpr double kMasterArrives =
     0.5;  // of a master that a 16-bit copy overwrites in every step, next to nothing
 constexpr std::uint64_t kFewestFrozen = 1024;  // elements over samples, where some might have moved by chance
-constexpr double kOneRounding = 1.25;          // floors; stochastic rounding costs about two
 constexpr double kBelowHalfUlp = 0.9;  // share of the unmoved elements from which on rounding is the cause
 
 double share_of(const TensorSum& t) {
