@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -105,6 +106,15 @@ static void attach(const char* id) {
     }
 }
 
+// With libtorch the dispatcher shows the collectives. NCCL would load the library for CUDA programs for nothing.
+static void take_back_the_place_at_nccl(void) {
+    static const char kOurs[] = "/libmptrace_cuda.so";
+    const char* const plugin = getenv("NCCL_PROFILER_PLUGIN");
+    const size_t size = plugin ? strlen(plugin) : 0;
+    if (size >= sizeof kOurs && strcmp(plugin + size - (sizeof kOurs - 1), kOurs) == 0)
+        unsetenv("NCCL_PROFILER_PLUGIN");
+}
+
 void mp_attach_if_torch_is_here(void) {
     char id[kIdSize];
     if (!mp_is_armed()) return;
@@ -112,6 +122,7 @@ void mp_attach_if_torch_is_here(void) {
     // The exchange makes sure that this runs once per process. A second thread continues without waiting,
     // and a child that is forked meanwhile is disarmed.
     if (mp_find_torch(id) && atomic_exchange(&g_armed, false)) {
+        take_back_the_place_at_nccl();
         attach(id);
         dlerror();  // the program must not see our dlopen errors
     }

@@ -225,6 +225,13 @@ class Ends(TracedRun):
             self.assertEqual(status, 3, end + text)
             self.assertIn(said, text)
 
+    def test_nccl_loads_nothing_of_ours_beside_torch(self):
+        show = ("import ctypes\nread = ctypes.CDLL(None).getenv\nread.restype = ctypes.c_char_p\n"
+                "print(read(b'NCCL_PROFILER_PLUGIN'))\n")
+        before, after = self.trace(show + PLAIN + show).stdout.split()
+        self.assertTrue(before.endswith("libmptrace_cuda.so'"), before)
+        self.assertEqual(after, "None")
+
     def test_a_run_that_ends_by_itself_passes_and_has_the_last_line(self):
         for end in ("", "sys.exit(0)", "os._exit(0)", "import atexit; atexit.register(print, 'bye')"):
             done = self.trace(PLAIN + end + "\n")
