@@ -2,6 +2,7 @@
 // because in fp32 the order of a sum differs between kernels, and TF32 is a choice.
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -208,9 +209,24 @@ Finding introduced_finding(const Case& c, const std::vector<Introduced>& group) 
     return f;
 }
 
-bool is_scaling(std::string_view op) {
-    const std::string name = base_name(op);
-    return name == "mul" || name == "div" || name == "foreach_mul" || name == "foreach_div";
+// Whether one constant is in many results: a factor, or a value that is written to many places.
+bool has_constant(std::string_view op) {
+    static constexpr std::array kNames = {"mul",     "div",         "foreach_mul", "foreach_div",
+                                          "scatter", "masked_fill", "index_fill",  "fill"};
+    return std::ranges::find(kNames, base_name(op)) != kNames.end();
+}
+
+// Only sampled steps have a record of every call.
+double calls_a_step(const RunModel& model, const OpSum& sum) {
+    const OpRecord& op = sum.total;
+    const auto sampled = std::ranges::count_if(model.steps, &StepSummary::sampled);
+    const bool only_sampled = op.loc_compared > 0 && op.elements > 0 && sampled > 0;
+    const auto steps =
+        static_cast<double>(only_sampled ? sampled : std::max<std::int64_t>(model.step_count, 1));
+    const double counted =
+        only_sampled ? static_cast<double>(op.loc_compared) / static_cast<double>(op.elements) : 1;
+    return static_cast<double>(op.calls) * std::min(counted, 1.0) /
+           (steps * static_cast<double>(std::max<std::uint64_t>(sum.ranks, 1)));
 }
 
 void judge_bias(Case& c, const OpSum& sum) {
@@ -223,13 +239,14 @@ void judge_bias(Case& c, const OpSum& sum) {
     if (u <= 0 || error <= 0) return;
     const double sigmas = std::fabs(gain) * std::sqrt(static_cast<double>(op.loc_compared)) / error;
     if (std::fabs(gain) <= c.limits.gain_bias_u * u || sigmas <= kBiasSigmas) return;
-    // A single rounding errs by a unit roundoff at most. Few values may have the same one, and so has a constant
-    // that everything is multiplied with.
-    if ((few_values(op) || is_scaling(op.op)) && std::fabs(gain) <= 1.01 * u) return;
+    // A single rounding errs by a unit roundoff at most. Few values may have the same one, and so has a
+    // constant.
+    if ((few_values(op) || has_constant(op.op)) && std::fabs(gain) <= 1.01 * u) return;
     // Rounded to nearest: what truncates every result costs two floors. The bias is that of few different values, whose
-    // errors repeat, such as pixels of 8 bits.
-    if (is_elementwise(op.op) && !is_sum_step(op.op) && error <= kOneRounding * one_rounding_floor(op.dtype))
-        return;
+    // errors repeat, such as pixels of 8 bits, or a loss of which every row starts alike. A running sum that loses its
+    // addends rounds to nearest too.
+    const bool running_sum = is_sum_step(op.op) && calls_a_step(c.model, sum) >= kLongChain;
+    if (is_elementwise(op.op) && !running_sum && error <= kOneRounding * one_rounding_floor(op.dtype)) return;
     Finding f = finding_at("MPT011", Severity::error, op);
     f.step = sum.first_step;
     f.value = std::fabs(gain) / u;
@@ -244,19 +261,6 @@ void judge_bias(Case& c, const OpSum& sum) {
 }
 
 // --- running sums ---
-
-// Only sampled steps have a record of every call.
-double calls_a_step(const RunModel& model, const OpSum& sum) {
-    const OpRecord& op = sum.total;
-    const auto sampled = std::ranges::count_if(model.steps, &StepSummary::sampled);
-    const bool only_sampled = op.loc_compared > 0 && op.elements > 0 && sampled > 0;
-    const auto steps =
-        static_cast<double>(only_sampled ? sampled : std::max<std::int64_t>(model.step_count, 1));
-    const double counted =
-        only_sampled ? static_cast<double>(op.loc_compared) / static_cast<double>(op.elements) : 1;
-    return static_cast<double>(op.calls) * std::min(counted, 1.0) /
-           (steps * static_cast<double>(std::max<std::uint64_t>(sum.ranks, 1)));
-}
 
 // Total error of the low-precision op just before, in the same layer where there is one; 1 at least.
 double phi_before(const RunModel& model, const OpRecord& op) {
