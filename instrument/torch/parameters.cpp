@@ -574,11 +574,19 @@ std::vector<NamedTensor> Parameters::values(ShadowMap* shadows) const {
     const TwinScope scope;
     const std::lock_guard lock(mutex_);
     std::vector<NamedTensor> tensors;
-    const auto add_one = [&](const std::string& name, const at::Tensor& t) {
-        if (!has_plain_memory(t) || !carries_floats(t) || t.is_complex()) return;
+    const auto followed = [&](const at::Tensor& t) {
         const at::Tensor shadow = shadows ? shadows->find(t).shadow : at::Tensor();
-        const at::Tensor& value = shadow.defined() ? shadow : t;
-        tensors.push_back({name, value.detach().cpu().to(at::kFloat).contiguous()});
+        return (shadow.defined() ? shadow : t).detach().to(at::kFloat);
+    };
+    const auto add_one = [&](const std::string& name, const at::Tensor& t) {
+        if (t.is_complex()) return;
+        if (has_sparse_floats(t)) {
+            const at::Tensor parts = followed(t._values());
+            const at::Tensor whole = at::_sparse_coo_tensor_unsafe(t._indices(), parts, t.sizes()).to_dense();
+            tensors.push_back({name, whole.cpu().contiguous()});
+        }
+        if (has_plain_memory(t) && carries_floats(t))
+            tensors.push_back({name, followed(t).cpu().contiguous()});
     };
     for (const Live& l : live()) {
         add_one(kind_prefix(l.kind) + l.name, l.tensor);

@@ -121,6 +121,10 @@ IValue ShadowArguments::convert(Call& call, const Argument& argument, const IVal
 
 at::Tensor ShadowArguments::convert_tensor(Call& call, const Argument& argument, const at::Tensor& t) {
     if (!t.defined() || argument.keep_real || is_wrapped_number(t)) return t;
+    if (!argument.write && has_sparse_floats(t)) {
+        const at::Tensor values = shadow_of_float(call, argument, t._values());
+        return at::_sparse_coo_tensor_unsafe(t._indices(), values, t.sizes())._coalesced_(t.is_coalesced());
+    }
     if (!has_plain_memory(t)) {
         call.possible = false;
         call.why_not = t.is_sparse()      ? "sparse tensor"

@@ -63,6 +63,11 @@ bool has_plain_memory(const at::Tensor& t) {
             t.storage().data() != nullptr);  // the memory of a sharded parameter is freed and allocated again
 }
 
+bool has_sparse_floats(const at::Tensor& t) {
+    return t.defined() && t.layout() == at::kSparse && carries_floats(t) && !t.is_meta() &&
+           has_plain_memory(t._values()) && !rule_disabled("sparse");
+}
+
 bool is_low_precision(at::ScalarType type) {
     return type == at::kHalf || type == at::kBFloat16 || is_float8(type);
 }

@@ -17,6 +17,8 @@ at::ScalarType twin_dtype(at::ScalarType real);
 bool carries_floats(const at::Tensor&);
 // Whether the twin can have a shadow of this tensor at all: strided memory of its own, no quantisation.
 bool has_plain_memory(const at::Tensor&);
+// Whether the twin follows it by the memory of its values: a sparse tensor of indices and floats.
+bool has_sparse_floats(const at::Tensor&);
 // 16 bits or less.
 bool is_low_precision(at::ScalarType);
 // The memory of a tensor for the measuring kernels. False: no float format, or too many dimensions.

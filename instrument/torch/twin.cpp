@@ -205,6 +205,7 @@ void Twin::lose_results(Call& call) {
     const TwinScope scope;
     for_each_result(call, [&](const at::Tensor& t) {
         if (has_plain_memory(t) && carries_floats(t)) parts_.shadows.lose(t);
+        if (has_sparse_floats(t) && !shares_memory(call, t._values())) parts_.shadows.lose(t._values());
     });
 }
 
@@ -232,6 +233,8 @@ void Twin::bind_result(Call& call, const IValue& real, const IValue& shadow) {
 }
 
 void Twin::bind_tensor(Call& call, const at::Tensor& real, const at::Tensor& shadow) {
+    if (has_sparse_floats(real) && shadow.defined() && shadow.is_sparse())
+        return bind_tensor(call, real._values(), shadow._values());
     if (!real.defined() || !has_plain_memory(real) || shares_memory(call, real)) return;
     if (!carries_floats(real)) {
         if (call.bytes && real.scalar_type() == at::kByte) {
