@@ -1,4 +1,5 @@
 """Stands in for what the programs of others expect and the machine lacks: data sets, a GPU, plots, other libraries."""
+import importlib.machinery
 import importlib.util
 import sys
 import types
@@ -8,6 +9,7 @@ import torch
 
 def module(name, **members):
     made = sys.modules.setdefault(name, types.ModuleType(name))
+    made.__spec__ = importlib.machinery.ModuleSpec(name, None)  # others ask whether it is there
     for key, value in members.items():
         setattr(made, key, value)
     return made
@@ -54,6 +56,13 @@ def everything():
     if importlib.util.find_spec("gymnasium") is not None:
         import gymnasium
         sys.modules["gym"] = gymnasium
+        plain_make = gymnasium.make
+
+        def make(*args, **kwargs):
+            world = plain_make(*args, **kwargs)
+            world.reset(seed=1)  # else each run has another start
+            return world
+        gymnasium.make = make
     if importlib.util.find_spec("torchvision") is not None:
         import torchvision
         torchvision.datasets.CIFAR10 = RandomPictures

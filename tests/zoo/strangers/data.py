@@ -90,8 +90,12 @@ def second(checkouts, python):
     folder = at("PyTorch_Speaker_Verification")
     edit(os.path.join(folder, "config", "config.yaml"), {
         '"cuda"': '"cpu"', "hidden: 768": "hidden: 64", "proj: 256": "proj: 32", "epochs: 950": "epochs: 8"})
+    edit(os.path.join(folder, "hparam.py"), {"load_all(stream)": "load_all(stream, Loader=yaml.FullLoader)"})
     speech(os.path.join(folder, "train_tisv"))
     tokens(at("nanoGPT-LoRA", "data", "tiny"))
+    edit(at("nanoGPT-LoRA", "train.py"), {  # its LoRA starts from weights without LoRA, and from a new optimizer
+        "model.load_state_dict(state_dict)": "model.load_state_dict(state_dict, strict=False)",
+        "    optimizer.load_state_dict(checkpoint['optimizer'])": "    pass"})
     if not os.path.exists(at("nanoGPT-LoRA", "out", "ckpt.pt")):  # what LoRA starts from
         words = "--device=cpu --dtype=float32 --compile=False --dataset=tiny --eval_iters=1 --eval_interval=2 --out_dir=out"
         sizes = "--block_size=32 --batch_size=4 --n_layer=2 --n_head=2 --n_embd=32 --max_iters=2"

@@ -26,9 +26,12 @@ import numpy
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), *at) for at in (["..", "programs"], [".."])]
+ZOO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+OURS = [os.path.join(ZOO, "programs"), ZOO]
+sys.path += OURS
 import lowered  # noqa: E402
 import stand_in  # noqa: E402
+sys.path[-len(OURS):] = []  # the script's own modules may have such names
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--most", type=int, default=60)  # backwards

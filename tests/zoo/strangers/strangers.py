@@ -33,7 +33,8 @@ def command(options, program, precision, out, more=()):
     regime = program["regime"] if precision == "low" else reference
     words = [w for w in [dict(zip(("low", "fp32"), program["words"])).get(precision, "-")] if w != "-"]
     script = [x for word in program["command"] for x in (words if word == "PRECISION" else [word])]
-    return [options.python, os.path.join(HERE, "stranger.py"), *more, regime, out, *script]
+    return [options.python, os.path.join(HERE, "stranger.py"), "--most", options.most, *more, regime, out,
+            *script]
 
 
 def result_of(path):
@@ -108,6 +109,7 @@ def in_short(line):
 def main():
     parser = sets.parser(__doc__)
     parser.add_argument("--list", choices=LISTS, default="list")
+    parser.add_argument("--most", default="60", help="backwards after which a script ends")
     options = parser.parse_args()
     options.mp_trace, options.checkouts = os.path.abspath(options.mp_trace), os.path.abspath(options.checkouts)
     LISTS[options.list](options.checkouts, options.python)
