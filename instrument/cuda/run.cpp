@@ -28,7 +28,7 @@ constexpr std::chrono::milliseconds kPatience{5}, kPatienceOfSteps{200}, kPatien
 constexpr int kMostSamples = 512;      // products of a step of which elements are computed again
 constexpr int kMostSketches = 32;      // reductions of a step of which blocks are sketched
 constexpr int kFirstWithBf16 = 80;     // compute capability 8.0
-constexpr std::size_t kMostHeld = 16;  // steps that wait for that
+constexpr std::size_t kMostHeld = 16;  // ended steps of which it is not known yet whether they were skipped
 constexpr std::size_t kMostKernels = 4096;
 constexpr std::size_t kMostNotes = 4096;
 
