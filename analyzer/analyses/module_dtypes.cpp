@@ -9,6 +9,7 @@
 #include "analyzer/analyses/arguments.hpp"
 #include "analyzer/analyses/dataflow.hpp"
 #include "analyzer/analyses/support.hpp"
+#include "analyzer/analyses/trials.hpp"
 #include "analyzer/region/calls.hpp"
 #include "analyzer/region/object_classes.hpp"
 
@@ -359,7 +360,7 @@ TensorDType ModuleDTypes::of_tensor(const Function& f, const Operand& tensor, co
 TensorDType ModuleDTypes::of_passed_list(const Function& f, const Operand& tensor) {
     const auto list = list_of(f, tensor);
     if (!list || list->param == kNone) return unknown();
-    for (const Call* call : context_.program.callers(f.usr)) {
+    for (const Call* call : callers_by_weight(context_, f)) {
         const Function* caller = context_.program.owner(*call);
         const Operand* argument = caller ? argument_for(*call, f, list->param) : nullptr;
         if (!argument) continue;
@@ -529,7 +530,7 @@ TensorDType ModuleDTypes::by_setting(const Function& f, const Operand& o, int le
         const auto [init, value] = classes_.kept(f.parent_class, o.name);
         return value ? by_setting(*init, *value, left - 1) : unknown();
     }
-    for (const Call* call : context_.program.callers(f.usr)) {
+    for (const Call* call : callers_by_weight(context_, f)) {
         const Function* caller = context_.program.owner(*call);
         const Operand* argument = caller ? argument_for(*call, f, o.param) : nullptr;
         const TensorDType found = argument ? by_setting(*caller, *argument, left / 2) : unknown();
@@ -633,7 +634,7 @@ ModuleDType ModuleDTypes::by_default(const Function& f, std::size_t before, int 
     }
     ModuleDType common = unknown();
     bool first = true;
-    for (const Call* call : context_.program.callers(f.usr)) {
+    for (const Call* call : callers_by_weight(context_, f)) {
         const Function* caller = context_.program.owner(*call);
         if (!caller || caller == &f) continue;
         const ModuleDType found =
@@ -708,7 +709,7 @@ ModuleDType ModuleDTypes::returned_by(const Function& callee, int left,
 ModuleDType ModuleDTypes::of_parameter(const Function& f, std::int32_t param, int left) {
     ModuleDType common = unknown();
     bool first = true;
-    for (const Call* call : context_.program.callers(f.usr)) {
+    for (const Call* call : callers_by_weight(context_, f)) {
         const Function* caller = context_.program.owner(*call);
         const Operand* argument = caller ? argument_for(*call, f, param) : nullptr;
         ModuleDType found =
@@ -727,7 +728,7 @@ ModuleDType ModuleDTypes::of_attribute(const Function& f, const Operand& module,
     const Operand object = attribute(module.name);
     const Function* init = classes_.method(f.parent_class, "__init__");
     bool is_called = init == nullptr || init == &f;
-    for (const Call* call : context_.program.callers(f.usr)) {
+    for (const Call* call : callers_by_weight(context_, f)) {
         const Function* caller = context_.program.owner(*call);
         if (!caller || caller == &f || call->args.empty() || !is_self(call->args.front())) continue;
         is_called = true;
@@ -782,7 +783,7 @@ void ModuleDTypes::find_modules(const Function& f, const Operand& value, int lef
         return;
     }
     if (!call && value.param != kNone) {
-        for (const Call* passed : context_.program.callers(f.usr)) {
+        for (const Call* passed : callers_by_weight(context_, f)) {
             const Function* caller = context_.program.owner(*passed);
             const Operand* argument = caller ? argument_for(*passed, f, value.param) : nullptr;
             if (argument) find_modules(*caller, *argument, std::min(left, kFarthest) / 2, found);
