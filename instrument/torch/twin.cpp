@@ -335,7 +335,7 @@ void Twin::look_at_targets(Call& call) const {
             if (!has_plain_memory(t) || !(any_dtype || is_low_precision(t.scalar_type()))) return;
             if (!parts_.late.serves(t))
                 call.target_was_finite &= !any_nonfinite(t);
-            else if (const TensorStats* const stats = parts_.late.statistics(t))
+            else if (const Figure<TensorStats> stats = parts_.late.statistics(t))
                 call.late_targets.push_back(stats);
         });
     }

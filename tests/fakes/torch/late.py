@@ -17,10 +17,11 @@ import torch.distributed
 warnings.filterwarnings("ignore", "CUDA initialization")  # the fake driver serves the device alone
 _library = ctypes.CDLL(os.environ["MP_LATE_DEVICE"], ctypes.RTLD_GLOBAL)
 _library.late_synchronisations.restype = ctypes.c_uint64
-_library.late_copy_waits.restype = _library.late_copy_waited.restype = ctypes.c_bool
-# The next copy that a thread launches waits until another thread launches too; whether one waits now, or has waited.
-next_copy_waits = _library.late_next_copy_waits
-copy_waits, copy_waited = _library.late_copy_waits, _library.late_copy_waited
+_library.late_waits.restype = _library.late_waited.restype = ctypes.c_bool
+# The next copy or measuring kernel that a thread launches waits until another thread launches an op too; whether one
+# waits now, or has waited.
+next_copy_waits, next_kernel_waits = _library.late_next_copy_waits, _library.late_next_kernel_waits
+waits, waited = _library.late_waits, _library.late_waited
 
 
 def synchronisations():
