@@ -86,6 +86,8 @@ bool Twin::prepare_or_blank(Call& call) {
             arguments_.prepare(call);
             return true;
         }
+    } catch (const c10::OutOfMemoryError&) {
+        parts_.shortage.give_up();
     } catch (const std::exception& e) {
         if (call.local)
             parts_.faults.measuring(call.info.name, e.what());

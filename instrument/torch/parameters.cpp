@@ -269,6 +269,16 @@ void Parameters::forget_values() {
         for (Master& master : masters) master.before.reset(), master.twin_before.reset();
 }
 
+bool Parameters::drop_values() {
+    const std::lock_guard lock(mutex_);
+    const bool any = !kept_.empty() || !some_.empty();
+    kept_.clear();
+    some_.clear();
+    for (auto& [name, masters] : mastered_)
+        for (Master& master : masters) master.before.reset(), master.twin_before.reset();
+    return any;
+}
+
 // Averages of weights change between steps, but not in an optimizer.
 void Parameters::keep_untrained(ShadowMap& shadows) {
     const TwinScope scope;
