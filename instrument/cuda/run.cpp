@@ -13,6 +13,7 @@
 #include <filesystem>
 
 #include "instrument/cuda/activity.hpp"
+#include "instrument/cuda/samples.hpp"
 #include "kernels/cpu/walk.hpp"
 #include "runtime/trace/job_directory.hpp"
 #include "runtime/trace/op_stats.hpp"
@@ -24,12 +25,10 @@ namespace {
 constexpr int kFlushMilliseconds = 2000;
 constexpr int kWaitMilliseconds = 2000;  // for the device, at the end
 constexpr std::chrono::milliseconds kPatience{5}, kPatienceOfSteps{200}, kPatienceAtEnd{2000};
-constexpr int kMostSamples = 512;            // products of a step of which elements are computed again
-constexpr std::size_t kMostAlgorithms = 16;  // that are named of one kind of collective
-constexpr int kMostSketches = 32;            // reductions of a step of which blocks are sketched
-constexpr int kFirstWithBf16 = 80;           // compute capability 8.0
-constexpr std::uint64_t kFewestSteps = 8;    // from which on their ranges show which steps were skipped
-constexpr std::size_t kMostHeld = 16;        // steps that wait for that
+constexpr int kMostSamples = 512;      // products of a step of which elements are computed again
+constexpr int kMostSketches = 32;      // reductions of a step of which blocks are sketched
+constexpr int kFirstWithBf16 = 80;     // compute capability 8.0
+constexpr std::size_t kMostHeld = 16;  // ended steps of which it is not known yet whether they were skipped
 constexpr std::size_t kMostKernels = 4096;
 constexpr std::size_t kMostNotes = 4096;
 
@@ -53,22 +52,6 @@ trace::ProcessRecord describe(const trace::Identity& identity) {
     return process;
 }
 
-cpu::TensorView view_of(const Matrix& m) {
-    cpu::TensorView view;
-    view.data = m.data;
-    view.dtype = m.dtype;
-    view.dims = 3;
-    view.sizes[0] = m.batches;
-    view.strides[0] = m.stride;
-    view.sizes[1] = m.row_major ? m.rows : m.columns;
-    view.strides[1] = m.leading;
-    view.sizes[2] = m.row_major ? m.columns : m.rows;
-    view.strides[2] = 1;
-    return view;
-}
-
-bool is_measurable(const Matrix& m) { return m.data && m.dtype != DType::unknown && m.elements() > 0; }
-
 std::string demangled(const std::string& symbol) {
     int status = 0;
     char* const text = ::abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status);
@@ -87,60 +70,6 @@ void merge(trace::OpRecord& into, const cuda::ProductError& error) {
         into.loc_worst = trace::larger(into.loc_worst, std::sqrt(error.error_squares / error.squares));
 }
 
-// A matrix of a batch as op(A) has it.
-cuda::Strided strided(const Matrix& m, std::int64_t batch, bool transposed = false) {
-    cuda::Strided s;
-    const auto first = static_cast<std::uint64_t>(batch * m.stride) * cpu::width_of(m.dtype);
-    s.data = static_cast<const char*>(m.data) + first;
-    s.dtype = m.dtype;
-    s.row = m.row_major ? m.leading : 1;
-    s.column = m.row_major ? 1 : m.leading;
-    if (transposed) std::swap(s.row, s.column);
-    return s;
-}
-
-struct Every {
-    std::int64_t first, step;
-    std::uint32_t count;
-};
-
-// At most 32 of `all`, at equal distances; other ones for another call.
-Every every_few(std::int64_t all, std::uint64_t call) {
-    const std::int64_t count = std::min<std::int64_t>(all, cuda::SampledProduct::kMost);
-    const std::int64_t step = all / count;
-    const std::int64_t spare = all - (count - 1) * step;
-    return {static_cast<std::int64_t>(call % static_cast<std::uint64_t>(spare)), step,
-            static_cast<std::uint32_t>(count)};
-}
-
-cuda::SampledProduct sample_of(const Product& p, std::uint64_t call) {
-    cuda::SampledProduct s;
-    const auto batch = static_cast<std::int64_t>(call % static_cast<std::uint64_t>(p.result.batches));
-    s.a = strided(p.inputs[0], batch, p.transposed_a);
-    s.b = strided(p.inputs[1], batch, p.transposed_b);
-    if (p.c >= 0) s.c = strided(p.inputs[p.c], batch);
-    if (p.bias >= 0) s.bias = strided(p.inputs[p.bias], 0);
-    s.d = strided(p.result, batch);
-    s.depth = static_cast<std::int64_t>(p.depth);
-    s.alpha = p.alpha;
-    s.beta = p.beta;
-    const Every rows = every_few(p.result.rows, call), columns = every_few(p.result.columns, call);
-    s.first_row = rows.first, s.row_step = rows.step, s.rows = rows.count;
-    s.first_column = columns.first, s.column_step = columns.step, s.columns = columns.count;
-    return s;
-}
-
-std::uint64_t nonfinite(const trace::OpRecord& op) { return op.nan + op.pos_inf + op.neg_inf; }
-
-bool lost_gradients(const trace::StepRecord& record) {
-    return std::ranges::any_of(
-               record.ops,
-               [](const trace::OpRecord& op) { return op.phase == Phase::backward && nonfinite(op) > 0; }) ||
-           std::ranges::any_of(record.collectives, [](const trace::CollectiveRecord& c) {
-               return !c.reduction.empty() && is_low_precision(c.dtype) && c.lost_results > 0;
-           });
-}
-
 // The buffer of a collective that it reads or writes past the end of its allocation, as one whose count is in bytes
 // does; null: none.
 const void* beyond(const Collective& c) {
@@ -151,26 +80,6 @@ const void* beyond(const Collective& c) {
     };
     if (past(c.send, c.sent)) return c.send;
     return past(c.receive, c.received) ? c.receive : nullptr;
-}
-
-// A program whose ranges name its backward names its forward by leaving it without a name.
-void name_forward(trace::StepRecord& record) {
-    std::uint64_t backward = ~std::uint64_t{0};
-    for (const trace::OpRecord& op : record.ops)
-        if (op.phase == Phase::backward) backward = std::min(backward, op.first);
-    if (backward == ~std::uint64_t{0}) return;
-    for (trace::OpRecord& op : record.ops)
-        if (op.phase == Phase::unknown && op.first < backward) op.phase = Phase::forward;
-}
-
-// The times of the forward, which is not named by a range either.
-void name_forward_times(trace::StepRecord& record) {
-    for (trace::TimeRecord& time : record.times)
-        if (time.phase == Phase::unknown &&
-            std::ranges::any_of(record.ops, [&time](const trace::OpRecord& op) {
-                return op.phase == Phase::forward && op.layer == time.layer;
-            }))
-            time.phase = Phase::forward;
 }
 
 }  // namespace
@@ -189,8 +98,8 @@ Run::Lock Run::lock_soon(std::chrono::milliseconds most) const {
 
 // ---- Steps. ------------------------------------------------------------------------------------------
 
-Run::Step& Run::step() {
-    if (!step_) step_ = std::make_shared<Step>();
+StepTally& Run::step() {
+    if (!step_) step_ = std::make_shared<StepTally>();
     return *step_;
 }
 
@@ -232,7 +141,7 @@ void Run::end_step() {
 
 // A step has the number in the name of its range, unless the numbers do not rise.
 void Run::end_step_locked(bool ended) {
-    Step& s = step();
+    StepTally& s = step();
     trace::StepRecord& record = s.record;
     last_step_ = std::max(last_step_ + 1, ended ? named_step_ : 0);
     record.step = mp::Step{last_step_};
@@ -241,14 +150,13 @@ void Run::end_step_locked(bool ended) {
     record.wall_ns = now - std::exchange(step_began_ns_, now);
     add_launches(record);
     record.times = activity::take(places_);
-    name_forward(record);
-    name_forward_times(record);
+    s.name_forward();
+    s.name_forward_times();
     const unsigned phases = phases_.exchange(0);
     // A step that the end of the program cut off may have been on its way to its update.
     s.trained = ended && (phases >> static_cast<unsigned>(Phase::backward) & 1) != 0;
     s.updated = (phases >> static_cast<unsigned>(Phase::optimizer) & 1) != 0;
-    trained_ += s.trained;
-    updated_ += s.trained && s.updated;
+    skips_.ended(s);
     close_batch();
     ended_.push_back(std::exchange(step_, nullptr));
 }
@@ -298,7 +206,7 @@ std::string Run::memory_of(const void* at, std::uint64_t allocation) const {
 // The first product of a step reads weights, so it has a stream on which they are not being written: all updates of the
 // step before have come there, and none of this step.
 void Run::look_at_weights(abi::Stream stream) {
-    if (const std::shared_ptr<Step> before = std::exchange(weighed_, nullptr)) {
+    if (const std::shared_ptr<StepTally> before = std::exchange(weighed_, nullptr)) {
         Batch batch;
         if (!free_.empty()) {
             batch.slots = std::move(free_.back());
@@ -324,46 +232,6 @@ void Run::look_at_weights(abi::Stream stream) {
 
 // ---- Calls. ------------------------------------------------------------------------------------------
 
-std::size_t Run::op_of(PlaceId id, const Product& product) {
-    Step& s = step();
-    const auto [at, fresh] = s.ops.try_emplace({id, product.op, product.result.dtype}, s.record.ops.size());
-    if (fresh) {
-        const Place& place = places_[id];
-        trace::OpRecord& op = s.record.ops.emplace_back();
-        op.layer = place.layer;
-        op.phase = place.phase;
-        op.op = product.op;
-        op.dtype = product.result.dtype;
-        op.first = s.calls;
-    }
-    trace::OpRecord& op = s.record.ops[at->second];
-    ++op.calls;
-    op.half_sums += product.half_sums;
-    op.split_sums += product.split_sums;
-    op.tf32 += product.tf32;
-    const bool bf16 = product.inputs[0].dtype == DType::bf16;
-    op.emulated += bf16 && meter_.is_below_capability(kFirstWithBf16);
-    op.depth = std::max(op.depth, static_cast<double>(product.depth));
-    return at->second;
-}
-
-std::size_t Run::collective_of(const Collective& c) {
-    Step& s = step();
-    const auto [at, fresh] =
-        s.collectives.try_emplace({c.op, c.reduction, c.dtype, c.ranks}, s.record.collectives.size());
-    if (fresh) {
-        trace::CollectiveRecord& record = s.record.collectives.emplace_back();
-        record.op = c.op;
-        record.reduction = c.reduction;
-        record.dtype = c.dtype;
-        record.ranks = static_cast<std::uint64_t>(std::max(c.ranks, 0));
-    }
-    trace::CollectiveRecord& record = s.record.collectives[at->second];
-    ++record.calls;
-    record.bytes += c.sent * c.width;
-    return at->second;
-}
-
 // The steps whose weights are compared, and in which the first product of each place is computed again in part.
 bool Run::is_sampled() const {
     const auto next = static_cast<std::uint64_t>(last_step_ + 1);
@@ -377,18 +245,12 @@ Run::Ticket Run::before(PlaceId place, const Product& product) {
     if (finished_) return {};
     Call call;
     if (!std::exchange(step().has_products, true)) look_at_weights(product.stream);
-    call.record = op_of(place, product);
-    call.ordinal = step().calls++;
-    ++step().record.coverage.ops;
-    auto& dtypes = step().record.dtypes;
-    const auto count = std::find_if(dtypes.begin(), dtypes.end(), [&](const trace::DTypeCount& d) {
-        return d.dtype == product.result.dtype;
-    });
-    if (count == dtypes.end()) {
-        dtypes.push_back({product.result.dtype, 1});
-    } else {
-        ++count->ops;
-    }
+    StepTally& s = step();
+    const auto [record, ordinal] = s.count(places_, place, product);
+    call.record = record;
+    call.ordinal = ordinal;
+    const bool bf16 = product.inputs[0].dtype == DType::bf16;
+    s.record.ops[record].emulated += bf16 && meter_.is_below_capability(kFirstWithBf16);
     if (!is_measurable(product.result)) return {};
     cpu::TensorView views[Product::kMost];
     for (int i = 0; i < product.count; ++i) {
@@ -397,7 +259,7 @@ Run::Ticket Run::before(PlaceId place, const Product& product) {
     }
     call.inputs = product.count;
     const Ticket ticket = measure(call, product.stream, views);
-    const bool is_first = step().record.ops[call.record].calls == 1;
+    const bool is_first = s.record.ops[record].calls == 1;
     if (ticket.batch != 0 && is_first) expect(ticket, batch_.calls.back(), product);
     return ticket;
 }
@@ -417,12 +279,13 @@ Run::Ticket Run::before(const Collective& c) {
     if (finished_) return {};
     Call call;
     call.product = false;
-    call.record = collective_of(c);
-    call.ordinal = step().calls++;
-    ++step().record.coverage.ops;
+    StepTally& s = step();
+    const auto [record, ordinal] = s.count(c);
+    call.record = record;
+    call.ordinal = ordinal;
     if (const void* const at = is_sampled() ? beyond(c) : nullptr) {
-        trace::CollectiveRecord& record = step().record.collectives[call.record];
-        if (record.beyond++ == 0) record.memory = memory_of(at, Meter::allocation_id_of(at));
+        trace::CollectiveRecord& collective = s.record.collectives[record];
+        if (collective.beyond++ == 0) collective.memory = memory_of(at, Meter::allocation_id_of(at));
     }
     // What is moved and not added up keeps its values.
     if (!*c.reduction || c.dtype == DType::unknown || !c.send || c.sent == 0) return {};
@@ -444,29 +307,19 @@ void Run::after(Ticket ticket, const Collective& c, bool succeeded) {
     sketch_result(ticket, c.stream, succeeded);
 }
 
-void Run::put_algorithm(std::size_t collective, const std::string& algorithm) {
-    std::set<std::string>& all = step().algorithms[collective];
-    if (all.size() >= kMostAlgorithms || !all.insert(algorithm).second) return;
-    std::string& text = step().record.collectives[collective].algorithms;
-    text.clear();
-    for (const std::string& one : all) text += (text.empty() ? "" : ", ") + one;
-}
-
 void Run::chose(const Collective& c, const std::string& algorithm) {
     if (log_) log_->collective("chose", c, algorithm);
     const Lock lock = lock_soon(kPatience);
     if (!lock || finished_ || !step_) return;
-    const auto found = step_->collectives.find({c.op, c.reduction, c.dtype, c.ranks});
-    if (found != step_->collectives.end()) put_algorithm(found->second, algorithm);
+    if (const auto collective = step_->find(c)) step_->add_algorithm(*collective, algorithm);
 }
 
 void Run::told(const Collective& c, const std::string& algorithm) {
     if (log_) log_->collective("told", c, algorithm);
     const Lock lock = lock_soon(kPatience);
     if (!lock || finished_) return;
-    put_algorithm(collective_of(c), algorithm);
-    ++step().calls;
-    ++step().record.coverage.ops;
+    StepTally& s = step();
+    s.add_algorithm(s.count(c).record, algorithm);
 }
 
 // ---- Figures. ----------------------------------------------------------------------------------------
@@ -565,7 +418,7 @@ void Run::close_batch() {
     waiting_.push_back(std::exchange(batch_, Batch{}));
 }
 
-void Run::add(Step& step, const Call& call) const {
+void Run::add(StepTally& step, const Call& call) const {
     if (!call.has_result) return;
     std::uint64_t lost = 0;
     double amax = 0;
@@ -594,7 +447,7 @@ void Run::add(Step& step, const Call& call) const {
     if (is_first_origin || op.source.empty()) op.source = memory_of(call.into, call.allocation);
 }
 
-void Run::add(Step& step, std::vector<Weights::Compared>& weights) {
+void Run::add(StepTally& step, std::vector<Weights::Compared>& weights) {
     for (Weights::Compared& w : weights) {
         if (w.figure) {
             w.record.meant_to_move = w.figure->meant_to_move;
@@ -624,40 +477,12 @@ void Run::drain() {
     write_ready();
 }
 
-// A program that names its backward and its update left out the update of a step: it skipped the step if values were
-// lost in it, or if nearly all other steps have an update. One that accumulates gradients over steps leaves out half of
-// the updates or more. False: that is not known yet.
-bool Run::settle(Step& s) {
-    const bool lost = lost_gradients(s.record);
-    if (s.trained && !s.updated && !s.told) {
-        const bool usual = trained_ >= kFewestSteps && updated_ * 4 >= trained_ * 3;
-        s.record.skipped = updated_ > 0 && (usual || (lost && idle_ == 0));
-        const bool open = updated_ == 0 || trained_ < kFewestSteps;
-        if (!s.record.skipped && open && !closing_ && ended_.size() < kMostHeld) return false;
-        idle_ += !lost && !s.record.skipped;
-    }
-    mark_unguarded(s, lost);
-    return true;
-}
-
-// The optimizer ran on gradients that were not finite, and the next forward begins with such values: the weights are
-// lost. A program that decides on the device whether it updates has finite weights then.
-void Run::mark_unguarded(Step& s, bool lost) {
-    if (updated_in_ >= 0) {
-        trace::OpRecord* first = nullptr;
-        for (trace::OpRecord& op : s.record.ops)
-            if (op.phase == Phase::forward && nonfinite(op) > 0 && (!first || op.first < first->first))
-                first = &op;
-        if (first && first->origins == 0) first->unguarded = static_cast<double>(updated_in_ + 1);
-    }
-    updated_in_ = lost && s.updated && !s.record.skipped ? s.record.step.value : -1;
-}
-
 void Run::write_ready() {
     // Times come late; one step waits for the last ones.
     const std::size_t kept = options_.device_times && !closing_ ? 1 : 0;
     for (; ended_.size() > kept && ended_.front()->open == 0; ended_.pop_front()) {
-        if (!settle(*ended_.front())) break;
+        const bool can_wait = !closing_ && ended_.size() < kMostHeld;
+        if (!skips_.settle(*ended_.front(), can_wait)) break;
         if (!open()) continue;
         recorder_->step(ended_.front()->record);
         written_ += ended_.front()->record.optimizer != trace::kNoOptimizer;
@@ -771,7 +596,7 @@ void Run::finish() noexcept {
         if (!ended_.empty())
             for (trace::TimeRecord& time : activity::take(places_))
                 ended_.back()->record.times.push_back(std::move(time));
-        if (!ended_.empty()) name_forward_times(ended_.back()->record);
+        if (!ended_.empty()) ended_.back()->name_forward_times();
         closing_ = true;
         const timespec millisecond{0, 1'000'000};
         drain();
@@ -780,7 +605,7 @@ void Run::finish() noexcept {
             drain();
         }
         for (const Batch& batch : waiting_) unmeasured_ += batch.calls.size();
-        for (const std::shared_ptr<Step>& step : ended_) step->open = 0;
+        for (const std::shared_ptr<StepTally>& step : ended_) step->open = 0;
         write_ready();
         if (recorder_) {
             write_notes();

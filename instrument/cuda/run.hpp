@@ -7,10 +7,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -20,6 +18,8 @@
 #include "instrument/cuda/meter.hpp"
 #include "instrument/cuda/ranges.hpp"
 #include "instrument/cuda/sketches.hpp"
+#include "instrument/cuda/skips.hpp"
+#include "instrument/cuda/step_tally.hpp"
 #include "instrument/cuda/weights.hpp"
 #include "runtime/trace/identity.hpp"
 #include "runtime/trace/options.hpp"
@@ -79,19 +79,6 @@ public:
     std::string directory() const;
 
 private:
-    struct Step {
-        trace::StepRecord record;
-        std::uint64_t calls = 0;  // so far: the order of events
-        std::size_t open = 0;     // batches whose figures are not there yet
-        bool has_products = false;
-        // Ranges of backward and of the optimizer were in it; or the program told whether it skipped it.
-        bool trained = false, updated = false, told = false;
-        int samples = 0;   // products of which elements were computed again
-        int sketches = 0;  // reductions of which blocks were sketched
-        std::map<std::tuple<PlaceId, const char*, DType>, std::size_t> ops;
-        std::map<std::tuple<std::string, std::string, DType, int>, std::size_t> collectives;
-        std::map<std::size_t, std::set<std::string>> algorithms;  // by collective
-    };
     // A call whose figures are on their way.
     struct Call {
         bool product = true;
@@ -108,7 +95,7 @@ private:
     // Slots of one step, with the calls that use them.
     struct Batch {
         std::uint64_t id = 0;
-        std::shared_ptr<Step> step;
+        std::shared_ptr<StepTally> step;
         std::unique_ptr<Slots> slots;
         std::vector<Call> calls;
         Meter::Fence fence;
@@ -117,10 +104,7 @@ private:
     };
 
     void saw(Phase) noexcept;
-    Step& step();
-    std::size_t op_of(PlaceId, const Product&);
-    std::size_t collective_of(const Collective&);
-    void put_algorithm(std::size_t collective, const std::string&);
+    StepTally& step();
     Ticket measure(Call, abi::Stream, const cpu::TensorView* inputs);
     void measure_result(Ticket, abi::Stream, const cpu::TensorView&, bool succeeded);
     void expect(Ticket, Call&, const Product&);
@@ -134,11 +118,9 @@ private:
     bool is_sampled() const;
     void look_at_weights(abi::Stream);
     void end_step_locked(bool ended);
-    void add(Step&, const Call&) const;
-    static void add(Step&, std::vector<Weights::Compared>&);
+    void add(StepTally&, const Call&) const;
+    static void add(StepTally&, std::vector<Weights::Compared>&);
     void drain();
-    bool settle(Step&);
-    void mark_unguarded(Step&, bool lost_gradients);
     void write_ready();
     bool open();
     void write_notes();
@@ -157,8 +139,8 @@ private:
     Lock lock_soon(std::chrono::milliseconds most) const;
     mutable std::timed_mutex mutex_;
     mutable std::atomic<std::uint64_t> missed_{0};  // calls that did not get the lock
-    std::shared_ptr<Step> step_;                    // that runs
-    std::deque<std::shared_ptr<Step>> ended_;       // in their order, not written
+    std::shared_ptr<StepTally> step_;               // that runs
+    std::deque<std::shared_ptr<StepTally>> ended_;  // in their order, not written
     Batch batch_;                                   // of the step that runs
     Ticket sampled_;             // the product whose exact elements are on their way; one at a time
     std::deque<Batch> waiting_;  // for the device
@@ -167,11 +149,9 @@ private:
     Meter meter_;
     Weights weights_;
     std::atomic<unsigned> phases_{0};  // whose ranges began since the step did
-    // Steps so far with a range of backward; of those, with one of the optimizer; of the others, with finite values.
-    std::uint64_t trained_ = 0, updated_ = 0, idle_ = 0;
-    std::int64_t updated_in_ = -1;  // the step before, if its optimizer ran on gradients that were not finite
+    Skips skips_;
     bool closing_ = false;
-    std::shared_ptr<Step> weighed_;  // the step before which the weights were copied
+    std::shared_ptr<StepTally> weighed_;  // the step before which the weights were copied
     std::int64_t last_step_ = -1;
     std::int64_t named_step_ = -1;
     bool in_step_ = false;

@@ -1,0 +1,95 @@
+#include "instrument/cuda/step_tally.hpp"
+
+#include <algorithm>
+
+namespace mp::raw {
+namespace {
+
+constexpr std::size_t kMostAlgorithms = 16;  // that are named of one kind of collective
+
+void count_dtype(trace::StepRecord& record, DType dtype) {
+    const auto found =
+        std::ranges::find_if(record.dtypes, [dtype](const trace::DTypeCount& d) { return d.dtype == dtype; });
+    if (found != record.dtypes.end()) {
+        ++found->ops;
+    } else {
+        record.dtypes.push_back({dtype, 1});
+    }
+}
+
+}  // namespace
+
+StepTally::Counted StepTally::count(const Places& places, PlaceId id, const Product& product) {
+    const DType dtype = product.result.dtype;
+    const auto [at, fresh] = ops_.try_emplace({id, product.op, dtype}, record.ops.size());
+    if (fresh) {
+        const Place& place = places[id];
+        trace::OpRecord& op = record.ops.emplace_back();
+        op.layer = place.layer;
+        op.phase = place.phase;
+        op.op = product.op;
+        op.dtype = dtype;
+        op.first = calls;
+    }
+    trace::OpRecord& op = record.ops[at->second];
+    ++op.calls;
+    op.half_sums += product.half_sums;
+    op.split_sums += product.split_sums;
+    op.tf32 += product.tf32;
+    op.depth = std::max(op.depth, static_cast<double>(product.depth));
+    count_dtype(record, dtype);
+    ++record.coverage.ops;
+    return {at->second, calls++};
+}
+
+StepTally::Counted StepTally::count(const Collective& c) {
+    const auto [at, fresh] =
+        collectives_.try_emplace({c.op, c.reduction, c.dtype, c.ranks}, record.collectives.size());
+    if (fresh) {
+        trace::CollectiveRecord& collective = record.collectives.emplace_back();
+        collective.op = c.op;
+        collective.reduction = c.reduction;
+        collective.dtype = c.dtype;
+        collective.ranks = static_cast<std::uint64_t>(std::max(c.ranks, 0));
+    }
+    trace::CollectiveRecord& collective = record.collectives[at->second];
+    ++collective.calls;
+    collective.bytes += c.sent * c.width;
+    ++record.coverage.ops;
+    return {at->second, calls++};
+}
+
+std::optional<std::size_t> StepTally::find(const Collective& c) const {
+    const auto found = collectives_.find({c.op, c.reduction, c.dtype, c.ranks});
+    if (found == collectives_.end()) return std::nullopt;
+    return found->second;
+}
+
+void StepTally::add_algorithm(std::size_t collective, const std::string& algorithm) {
+    std::set<std::string>& all = algorithms_[collective];
+    if (all.size() >= kMostAlgorithms || !all.insert(algorithm).second) return;
+    std::string& text = record.collectives[collective].algorithms;
+    text.clear();
+    for (const std::string& one : all) text += (text.empty() ? "" : ", ") + one;
+}
+
+void StepTally::name_forward() {
+    std::uint64_t backward = ~std::uint64_t{0};
+    for (const trace::OpRecord& op : record.ops)
+        if (op.phase == Phase::backward) backward = std::min(backward, op.first);
+    if (backward == ~std::uint64_t{0}) return;
+    for (trace::OpRecord& op : record.ops)
+        if (op.phase == Phase::unknown && op.first < backward) op.phase = Phase::forward;
+}
+
+// They come without the order of their calls: a place is the forward's if its ops are.
+void StepTally::name_forward_times() {
+    for (trace::TimeRecord& time : record.times)
+        if (time.phase == Phase::unknown &&
+            std::ranges::any_of(record.ops, [&time](const trace::OpRecord& op) {
+                return op.phase == Phase::forward && op.layer == time.layer;
+            }))
+            time.phase = Phase::forward;
+}
+
+}  // namespace mp::raw

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+
+#include "instrument/cuda/events.hpp"
+#include "instrument/cuda/ranges.hpp"
+#include "runtime/trace/records.hpp"
+
+namespace mp::raw {
+
+// A step whose calls are added up by place, op and dtype, and what is known of it beside its record.
+struct StepTally {
+    trace::StepRecord record;
+    std::uint64_t calls = 0;  // so far: the order of events
+    std::size_t open = 0;     // batches whose figures are not there yet
+    bool has_products = false;
+    // Ranges of backward and of the optimizer were in it; or the program told whether it skipped it.
+    bool trained = false, updated = false, told = false;
+    int samples = 0;   // products of which elements were computed again
+    int sketches = 0;  // reductions of which blocks were sketched
+
+    // Count a call. The index of its op or collective in the record, and the call's number.
+    struct Counted {
+        std::size_t record = 0;
+        std::uint64_t ordinal = 0;
+    };
+    Counted count(const Places&, PlaceId, const Product&);
+    Counted count(const Collective&);
+
+    std::optional<std::size_t> find(const Collective&) const;
+    void add_algorithm(std::size_t collective, const std::string&);
+
+    // A program whose ranges name its backward names its forward by leaving it without a name.
+    void name_forward();
+    void name_forward_times();
+
+private:
+    using Kind = std::tuple<std::string, std::string, DType, int>;  // of a collective
+    std::map<std::tuple<PlaceId, const char*, DType>, std::size_t> ops_;
+    std::map<Kind, std::size_t> collectives_;
+    std::map<std::size_t, std::set<std::string>> algorithms_;  // by collective
+};
+
+}  // namespace mp::raw
