@@ -273,12 +273,30 @@ void Paths::on_unscale(Frame& frame, std::uint32_t block, const Item& item, Path
     open(s, Duty::finish, block, here);
 }
 
+// Two models with a scaler each: this one steps in the function of the plain backward and scales nothing there, the
+// other one does on every way.
+bool Paths::is_beside_another(const Frame& frame, const ScalerState& s, const PathState& state) {
+    const Function& f = *frame.function;
+    if (state.plain.function != &f) return false;
+    const Body& where = body(f);
+    bool other = false;
+    for (const Call& call : f.calls) {
+        const Event e = roles_.event(f, call);
+        if (e.kind != scale) continue;
+        const Symbol key = canonical(frame, e.subject);
+        if (key.empty() || !scalers_.are_distinct(key, s.key)) return false;
+        other |= dominates(where, call.block, state.plain.call().block);
+    }
+    return other;
+}
+
 // Whether the plain backward is a defect of this path, and not the branch without a scaler.
 bool Paths::plain_is_proven(const Frame& frame, const ScalerState& s, const PathState& state) {
     const EventMask all = mask(*root_);
     if (!(all & mask_of(scale))) return true;
-    if (!s.scaled.known() || s.scaled.function != state.plain.function) return false;
     if (all & mask_of(optimizer_step)) return false;
+    if (!s.scaled.known()) return is_beside_another(frame, s, state);
+    if (s.scaled.function != state.plain.function) return false;
     const Body& where = body(*s.scaled.function);
     const std::uint32_t a = s.scaled.call().block, b = state.plain.call().block;
     return frame.function && (dominates(where, a, b) || dominates(where, b, a));

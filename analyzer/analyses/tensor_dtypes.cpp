@@ -9,6 +9,7 @@
 #include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/regions.hpp"
 #include "analyzer/analyses/support.hpp"
+#include "analyzer/analyses/trials.hpp"
 #include "analyzer/region/calls.hpp"
 #include "kernels/numerics/op_traits.hpp"
 
@@ -113,7 +114,34 @@ TensorDType TensorDTypes::of(const Function& f, const Operand& operand) {
     if (modules_)
         if (TensorDType member = modules_->of_member(f, operand); member.dtype != DType::unknown)
             return member;
-    return of_output(f, operand);
+    if (TensorDType output = of_output(f, operand); output.dtype != DType::unknown) return output;
+    return of_earlier_value(f, operand);
+}
+
+// A variable that a loop or a branch binds again: what the last statement before it gave, when that is low.
+TensorDType TensorDTypes::of_earlier_value(const Function& f, const Operand& operand) {
+    const std::string_view name = operand.name.str();
+    if (!is_python(f) || name.empty() || name.find('.') != std::string_view::npos || !operand.span.known())
+        return unknown();
+    const auto [entry, is_new] = results_.try_emplace(&f);
+    auto& named = entry->second;
+    if (is_new)
+        for (const Call& call : f.calls)
+            if (!call.result.name.empty()) named[call.result.name].push_back(&call);
+    const Call* last = nullptr;
+    if (const auto all = named.find(operand.name); all != named.end())
+        for (const Call* call : all->second)
+            if (call->span.line < operand.span.line) last = call;
+    TensorDType found = unknown();
+    if (last) {
+        found = of_result(f, *last);
+    } else {
+        const auto param = std::ranges::find(f.params, operand.name, &Parameter::name);
+        if (param != f.params.end())
+            found = of_parameter(f, static_cast<std::int32_t>(param - f.params.begin()));
+    }
+    found.proven = false;
+    return is_low_precision(found.dtype) ? found : unknown();
 }
 
 // model(x).logits, and `output.logits` of a parameter: "@3.logits", "#0.logits".
@@ -138,9 +166,25 @@ TensorDType TensorDTypes::of_result(const Function& f, const Call& call) {
         if (const Item item = item_of(call); item.held)
             if (TensorDType found = of_item(f, item); found.dtype != DType::unknown) return found;
         if (reads_item(call)) return of(f, call.args[0]);
-        const Function* callee = context_.program.definition(call.callee);
-        return callee ? of_returned(*callee) : of_forward(f, call);
+        if (const Function* callee = context_.program.definition(call.callee)) return of_returned(*callee);
+        TensorDType found = of_forward(f, call);
+        return found.dtype == DType::unknown ? of_candidates(call) : found;
     });
+}
+
+// What all modules of a container return, when each of them may run.
+TensorDType TensorDTypes::of_candidates(const Call& call) {
+    TensorDType common = unknown();
+    if (leaf(call.name.str()) != "__call__" && leaf(call.name.str()) != "forward") return common;
+    for (const Symbol usr : call.lambdas) {
+        const Function* body = context_.program.definition(usr);
+        TensorDType found = body ? of_returned(*body) : unknown();
+        if (!is_low_precision(found.dtype)) return unknown();
+        if (common.dtype != DType::unknown && common.dtype != found.dtype) return unknown();
+        common = std::move(found);
+        common.proven = false;
+    }
+    return common;
 }
 
 // A model whose code is not known, outside of regions: there its last op decides.
@@ -281,10 +325,14 @@ TensorDType TensorDTypes::of_parameter(const Function& f, std::int32_t param) {
     return once(&f, param, [&] {
         TensorDType low = unknown();
         bool agree = true, first = true;
-        for (const Call* call : context_.program.callers(f.usr)) {
+        for (const Call* call : callers_by_weight(context_, f)) {
             const Function* caller = context_.program.owner(*call);
             const Operand* argument = argument_for(*call, f, param);
             TensorDType found = caller && argument ? of(*caller, *argument) : unknown();
+            if (call->callee.empty()) {  // one of several modules, of which each passes its result on
+                if (!is_low_precision(found.dtype)) found = unknown();
+                found.proven = false;
+            }
             // What only a test passes says little about the program.
             found.proven = found.proven && (!is_test(call->span.file) || is_test(f.span.file));
             agree = agree && (first || found.dtype == low.dtype);

@@ -40,6 +40,8 @@ private:
     TensorDType of_returned(const Function& callee, Find find);
     TensorDType of_item(const Function&, const Item&);
     TensorDType of_module_operand(const Function&, const Operand& module, const Call& at);
+    TensorDType of_candidates(const Call&);
+    TensorDType of_earlier_value(const Function&, const Operand&);
     TensorDType of_output(const Function&, const Operand&);
     TensorDType of_forward(const Function&, const Call&);
     TensorDType of_parameter(const Function&, std::int32_t param);
@@ -63,6 +65,8 @@ private:
     ModuleDTypes* modules_ = nullptr;
     std::unordered_map<FactKey, TensorDType, FactKeyHash> known_;
     std::unordered_map<Symbol, OpTraits> traits_;
+    // The calls whose results have a name, in order, by function.
+    std::unordered_map<const Function*, std::unordered_map<Symbol, std::vector<const Call*>>> results_;
     int depth_ = 0;
 };
 

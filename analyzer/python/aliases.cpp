@@ -35,6 +35,11 @@ Node container_of(Node node) {
     return node;
 }
 
+Node arguments_of_zip(Node node) {
+    const bool zips = node.kind() == Kind::call && node.part(Part::function).text() == "zip";
+    return zips ? node.part(Part::arguments) : Node{};
+}
+
 }  // namespace
 
 bool Builder::is_bound_once(Symbol name) {
@@ -54,10 +59,27 @@ void Builder::note_alias(Node target, const Value& value, Node right) {
 
 void Builder::note_items(Node target, Node container) {
     const Node plain = container_of(container);
+    if (const Node zipped = arguments_of_zip(plain); zipped && note_pairs(target, zipped)) return;
     const Symbol of = is_dotted(plain) ? file_.names.dotted(plain) : Symbol{};
     each_target(target, [&](Node name) {
         f_.aliases.push_back({.name = file_.names.of(name), .of = of, .item = true});
     });
+}
+
+// for block, norm in zip(self.blocks, self.norms), also with a number in front of the pair
+bool Builder::note_pairs(Node target, Node zipped) {
+    if (target.kind() == Kind::pattern_list && target.child(1) &&
+        target.child(1).kind() == Kind::tuple_pattern)
+        target = target.child(1);
+    if (target.kind() != Kind::pattern_list && target.kind() != Kind::tuple_pattern) return false;
+    std::vector<Node> names, containers;
+    for (const Node name : target.children())
+        if (!name.is_token()) names.push_back(name);
+    for (const Node container : zipped.children())
+        if (!container.is_token()) containers.push_back(container);
+    if (names.size() != containers.size()) return false;
+    for (std::size_t i = 0; i < names.size(); ++i) note_items(names[i], containers[i]);
+    return true;
 }
 
 // Only objects that are given to a call, whose methods are called, or that are changed in place need their other names.

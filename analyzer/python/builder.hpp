@@ -86,6 +86,7 @@ private:
     Value operate(std::string_view method, Node node, const Value& left, Node left_node, const Value& right,
                   Node right_node, bool in_place = false);
     static Value item_of(const Value& iterated);
+    bool is_made(const Value& value) const;
     static bool is_plain(const Value& v);  // it cannot contain a tensor
     // Whether a constant is short enough to be kept for code that reads it under a name.
     static bool is_short(Symbol constant) { return constant.str().size() <= 48; }
@@ -124,6 +125,7 @@ private:
     void assign_name(Symbol name, Value value);
     void note_alias(Node target, const Value& value, Node right);
     void note_items(Node target, Node container);
+    bool note_pairs(Node target, Node zipped);
     void keep_used_aliases();
     bool is_bound_once(Symbol name);
     void assign_attribute(Node target, const Value& value, Node right);

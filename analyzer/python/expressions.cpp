@@ -477,11 +477,20 @@ Value Builder::eval_comprehension(Node node) {
     loop_depth_ = depth;
     inner_.resize(names);
     const bool is_dict = body.kind() == Kind::pair;
-    if (node.kind() != Kind::list_comprehension && !is_dict) return {};
+    // nn.ModuleList(Block() for _ in range(n)) holds objects, like a list.
+    const bool is_list = node.kind() == Kind::list_comprehension ||
+                         (node.kind() == Kind::generator_expression && is_made(item));
+    if (!is_list && !is_dict) return {};
     Call call = make_call(node.span(), CallKind::constructor, symbol(is_dict ? "dict" : "list"));
     const Node shown = is_dict ? body.part(Part::value) : body;
     call.args.push_back(operand(item, shown));
     return result_of(emit(std::move(call)), {});
+}
+
+// Whether a constructor made it.
+bool Builder::is_made(const Value& value) const {
+    const std::int32_t at = value.is.call;
+    return at != kNone && f_.calls[static_cast<std::size_t>(at)].kind == CallKind::constructor;
 }
 
 // One item of the iterated value.

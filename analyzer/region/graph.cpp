@@ -228,7 +228,10 @@ void Graph::resolve_calls() {
         first_linked_.push_back(static_cast<std::uint32_t>(linked_calls_.size()));
         for (std::uint32_t c = 0; c < f.calls.size(); ++c) {
             const Call& call = f.calls[c];
-            if (!call.callee.empty()) with_callee.emplace_back(call.callee, &call);
+            if (!call.callee.empty())
+                with_callee.emplace_back(call.callee, &call);
+            else if (call.name.str() == "?.__call__" || call.name.str() == "torch.nn.Sequential.forward")
+                for (const Symbol one : call.lambdas) with_callee.emplace_back(one, &call);
             const std::size_t before = targets_.size();
             first_target_.push_back(static_cast<std::uint32_t>(before));
             resolve(f, call, scratch);

@@ -99,7 +99,8 @@ public:
         resolve_names();
         NameFinder finder(names_);
         for (Call* const call : enters_) resolve_manager(finder, *call);
-        std::erase_if(open_, [](const Open& o) { return !is_open(*o.call); });
+        std::erase_if(open_,
+                      [](const Open& o) { return !is_open(*o.call) && !calls_item(*o.function, *o.call); });
         for (int round = 0; round < kRounds; ++round)
             if (!resolve_objects()) break;
         for (const Open& o : open_) calls_.of_values.emplace_back(o.function, o.call);
@@ -138,6 +139,13 @@ private:
                (!receiver.refers.empty() && !call.op.known());
     }
 
+    // block(x), for block in self.blocks.values()
+    static bool calls_item(const Function& f, const Call& call) {
+        if (call.name.str() != "?.__call__" || call.args.empty() || call.args[0].name.empty()) return false;
+        return std::ranges::any_of(f.aliases,
+                                   [&](const Alias& a) { return a.item && a.name == call.args[0].name; });
+    }
+
     void resolve_names() {
         std::vector<Seen> seen((units_.size() + kUnitsAtATime - 1) / kUnitsAtATime);
         in_parallel(seen.size(), threads_, [&](std::size_t i) {
@@ -153,6 +161,7 @@ private:
             append(enters_, s.enters);
             append(calls_.open, s.calls.open);
             append(calls_.of_partials, s.calls.of_partials);
+            append(calls_.of_values, s.calls.of_values);
             append(calls_.stores, s.calls.stores);
             append(calls_.options, s.calls.options);
         }
@@ -170,7 +179,7 @@ private:
                 resolve_name(call, package, finder);
                 modules.look_at(i, written);
                 const Open o{&f, &call, seen.callers.size()};
-                const bool open = is_open(call);
+                const bool open = is_open(call) || calls_item(f, call);
                 if (open) seen.open.push_back(o);
                 const bool of_unknown = !call.callee.empty() && !names_.function(call.callee);
                 if (of_unknown && is_enter(call)) seen.enters.push_back(&call);
@@ -179,6 +188,7 @@ private:
                     rewritten = true;
                 }
                 if (may_write_operands(f, call)) values.calls.push_back(static_cast<std::uint32_t>(i));
+                if (runs_modules(call)) seen.calls.of_values.emplace_back(&f, &call);
                 if (is_leaf("__setitem__", call.name.str())) seen.calls.stores.push_back({&f, &call});
                 if (is_leaf("add_argument", call.name.str())) seen.calls.options.push_back({&f, &call});
                 if (open || !call.callee.empty()) seen.callers.push_back({call.callee, {&f, &call}});
@@ -273,6 +283,7 @@ private:
         ObjectClasses objects(GroupsBySymbol(callers_), names_, open_.size());
         const std::size_t resolved = std::erase_if(open_, [&](const Open& o) {
             if (!resolve_object(objects, *o.function, *o.call)) return false;
+            if (runs_modules(*o.call)) calls_.of_values.emplace_back(o.function, o.call);
             callers_[o.at].first = o.call->callee;
             return true;
         });

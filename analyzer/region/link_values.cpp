@@ -307,10 +307,21 @@ private:
         if (call.result.shape == Shape::object && call.op == Op{}) call.kind = CallKind::constructor;
     }
 
+    // nn.Sequential(...)(x), checkpoint(block, x): each of them may run.
+    void connect_modules(const Function& f, Call& call) {
+        for (const Values::Candidate& candidate : values_.callees(f, call.args[0])) {
+            const Function* body = body_of(candidate);
+            if (body && std::ranges::find(call.lambdas, body->usr) == call.lambdas.end())
+                call.lambdas.push_back(body->usr);
+        }
+    }
+
     // `loss_fn(x)`: of one known function or class the call is resolved; of several it may run each.
     void connect(const Function& f, Call& call) {
+        if (runs_modules(call)) return connect_modules(f, call);
         if (call.name.str() != "?.__call__" || call.args.empty() || !call.callee.empty()) return;
         const std::vector<Values::Candidate> all = values_.callees(f, call.args[0]);
+        if (make_optimizer(call, all)) return;
         for (const Values::Candidate& candidate : all) {
             const Function* body = body_of(candidate);
             if (!body) continue;
@@ -330,6 +341,19 @@ private:
             if (is_class && call.result.shape == Shape::other) call.result.shape = Shape::object;
             call.args.erase(call.args.begin());
         }
+    }
+
+    // OPTIMIZERS[name](params, lr=lr): the class, or the base class of several.
+    static bool make_optimizer(Call& call, const std::vector<Values::Candidate>& all) {
+        const bool only = std::ranges::all_of(all, [](const Values::Candidate& candidate) {
+            return !candidate.is_object && is_optimizer_class(candidate.name.str());
+        });
+        if (all.empty() || !only) return false;
+        call.kind = CallKind::constructor;
+        call.name = all.size() == 1 ? all.front().name : kAnyOptimizer;
+        call.result.shape = Shape::object;
+        call.args.erase(call.args.begin());
+        return true;
     }
 
     const Function* body_of(const Values::Candidate& candidate) const {
@@ -353,6 +377,12 @@ private:
 };
 
 }  // namespace
+
+bool runs_modules(const Call& call) {
+    const std::string_view name = call.name.str();
+    return !call.args.empty() && call.callee.empty() &&
+           (name == "torch.nn.Sequential.forward" || name == "torch.utils.checkpoint.checkpoint");
+}
 
 bool may_write_operands(const Function& f, const Call& call) {
     for (std::size_t i = 0; i < call.args.size(); ++i) {

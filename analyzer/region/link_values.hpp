@@ -26,6 +26,9 @@ struct LinkedCalls {
     std::vector<std::pair<const Function*, Call*>> of_partials;  // what functools.partial() made, perhaps
 };
 
+// Whether the call runs what a container of modules holds, or a module that it is given.
+bool runs_modules(const Call&);
+
 // Whether an operand of the call may be written. Asked before the classes of objects are known.
 bool may_write_operands(const Function&, const Call&);
 bool may_write_returned(const Function&);

@@ -12,7 +12,8 @@ namespace {
 // Maximum depth, so that hostile input cannot exhaust the stack.
 constexpr int kDeepest = 64;
 
-// Functions that return their first argument, wrapped or not.
+}  // namespace
+
 bool returns_first_argument(std::string_view name) {
     constexpr std::array<std::string_view, 6> kWrappers{"torch.compile",
                                                         "torch.nn.DataParallel",
@@ -22,8 +23,6 @@ bool returns_first_argument(std::string_view name) {
                                                         "torch.jit.script"};
     return std::ranges::find(kWrappers, name) != kWrappers.end();
 }
-
-}  // namespace
 
 bool passes_itself_on(std::string_view method) {
     constexpr std::array<std::string_view, 14> kMethods{

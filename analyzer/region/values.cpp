@@ -38,6 +38,12 @@ bool holds_modules(std::string_view name) {
     return name == "torch.nn.ModuleList" || name == "torch.nn.ModuleDict" || name == "torch.nn.Sequential";
 }
 
+// Of [Block()] * n, OrderedDict([...]), a function's list: not of a module that a constructor made.
+bool holds_items(const Call& call) {
+    const std::string_view name = call.name.str();
+    return is_display(call) || leaf(name) == "__mul__" || leaf(name) == "OrderedDict";
+}
+
 bool reads_item(const Call& call) {
     const std::string_view name = leaf(call.name.str());
     return call.args.size() >= 2 && (name == "__getitem__" || name == "get");
@@ -83,6 +89,12 @@ const Operand* keyword(const Call& call, std::string_view name) {
 }
 
 }  // namespace
+
+bool is_optimizer_class(std::string_view name) {
+    constexpr std::string_view kHome = "torch.optim.";
+    return name.starts_with(kHome) && name.size() > kHome.size() && name[kHome.size()] >= 'A' &&
+           name[kHome.size()] <= 'Z';
+}
 
 Values::Values(const std::vector<Unit>& units, const Names& names, GroupsBySymbol<Caller> callers,
                const std::vector<Caller>& stores, const std::vector<Caller>& options)
@@ -444,9 +456,10 @@ std::vector<Values::Candidate> Values::callees(const Function& f, const Operand&
 bool Values::add_callees(const Function& f, const Operand& o, std::vector<Candidate>& out, int depth) {
     if (depth > kDeepest || out.size() > kMostCallees) return false;
     if (!o.constant.empty()) {
-        const bool ours = names_.function(o.constant) || names_.classes().knows(o.constant);
-        if (ours) out.push_back({o.constant, false});
-        return ours;
+        const bool known = names_.function(o.constant) || names_.classes().knows(o.constant) ||
+                           is_optimizer_class(o.constant.str());
+        if (known) out.push_back({o.constant, false});
+        return known;
     }
     if (!o.refers.empty()) {
         const Reading read =
@@ -460,10 +473,15 @@ bool Values::add_callees(const Function& f, const Operand& o, std::vector<Candid
     }
     if (const Call* call = call_of(f, o)) {
         if (reads_item(*call) || is_next(*call)) return add_items(f, call->args[0], out, depth + 1);
-        if (call->kind == CallKind::constructor && names_.classes().knows(call->name)) {
+        if (holds_modules(call->name.str())) return add_contents(f, *call, out, depth + 1);
+        const bool of_library = call->name.str().find('.') != std::string_view::npos;
+        if (call->kind == CallKind::constructor && (of_library || names_.classes().knows(call->name))) {
             out.push_back({call->name, true});
             return true;
         }
+        if (call->name.str() == "getattr" && call->args.size() >= 2) return add_attribute(f, *call, out);
+        if (call->callee.empty() && returns_first_argument(call->name.str()) && !call->args.empty())
+            return add_callees(f, call->args[0], out, depth + 1);
         if (const Function* callee = names_.function(call->callee))
             return add_returned(*callee, out, depth + 1);
         // The object that a class from a table makes: LOSSES[name](width).
@@ -480,14 +498,60 @@ bool Values::add_callees(const Function& f, const Operand& o, std::vector<Candid
         }
         return !makers.empty();
     }
-    if (o.param == kNone || (o.param == 0 && !f.parent_class.empty())) return false;
+    if (o.param == kNone) return !o.name.empty() && add_held(f, o, out, depth + 1);
+    if (o.param == 0 && !f.parent_class.empty()) return false;
     bool any = false;
     for (const Caller& caller : callers_.get(f.usr)) {
-        const Operand* argument = argument_for(*caller.call, f, o.param);
-        if (!argument || !add_callees(*caller.function, *argument, out, depth + 1)) return false;
+        const Place given = argument_or_default(*caller.function, *caller.call, f, o.param);
+        if (!given.operand || !add_callees(*given.function, *given.operand, out, depth + 1)) return false;
+        any = true;
+    }
+    const Place standard = any ? Place{} : default_of(f, o.param);
+    return any || (standard.operand && add_callees(f, *standard.operand, out, depth + 1));
+}
+
+// The calls whose results the constructor of the class stores in an attribute, one per branch.
+Values::Made Values::made_for_self(Symbol in_class, Symbol attribute) const {
+    const auto [init, value] = names_.classes().kept(in_class, attribute);
+    if (const Call* made = value ? call_of(*init, *value) : nullptr) return {init, {made}};
+    Made found{names_.classes().method(in_class, "__init__"), {}};
+    if (!found.init) return found;
+    for (const Call& call : found.init->calls)
+        if (call.result.name == attribute && !call.in_place) found.calls.push_back(&call);
+    return found;
+}
+
+// An attribute of self, and the variable of a loop over a container.
+bool Values::add_held(const Function& f, const Operand& o, std::vector<Candidate>& out, int depth) {
+    if (is_attribute_of_self(o)) {
+        const auto [init, value] = names_.classes().kept(f.parent_class, o.name);
+        if (value) return add_callees(*init, *value, out, depth);
+        const auto [maker, all] = made_for_self(f.parent_class, o.name);
+        for (const Call* made : all) {
+            Operand one;
+            one.call = static_cast<std::int32_t>(made - maker->calls.data());
+            if (!add_callees(*maker, one, out, depth)) return false;
+        }
+        return !all.empty();
+    }
+    bool any = false;
+    for (const Alias& alias : f.aliases) {
+        if (!alias.item || alias.name != o.name) continue;
+        Operand container;
+        container.name = alias.of;
+        if (alias.of.empty() || !add_items(f, container, out, depth)) return false;
         any = true;
     }
     return any;
+}
+
+// getattr(torch.optim, args.optimizer)
+bool Values::add_attribute(const Function& f, const Call& call, std::vector<Candidate>& out) {
+    if (call.args[0].constant.str() != "torch.optim") return false;
+    const Known name = of(f, call.args[1]);
+    const std::string_view text = unquoted(name.constant.str());
+    out.push_back({text.empty() ? kAnyOptimizer : Symbol(std::string("torch.optim.").append(text)), false});
+    return true;
 }
 
 bool Values::add_returned(const Function& f, std::vector<Candidate>& out, int depth) {
@@ -498,46 +562,79 @@ bool Values::add_returned(const Function& f, std::vector<Candidate>& out, int de
 
 // What a list, a table or a container of modules holds.
 bool Values::add_items(const Function& f, const Operand& container, std::vector<Candidate>& out, int depth) {
-    const Function* in = &f;
-    const Operand* held = &container;
+    if (depth > kDeepest || out.size() > kMostCallees) return false;
     const std::size_t before = out.size();
-    if (!held->refers.empty()) {
-        if (!held->refers.str().starts_with('#')) {
-            const Reading read = finder_.read(held->refers, package_of(f));
+    if (!container.refers.empty()) {
+        if (!container.refers.str().starts_with('#')) {
+            const Reading read = finder_.read(container.refers, package_of(f));
             if (read.bound.definition) add_registered(read.bound.definition->name, out);
         }
-        const Place place = place_of(f, held->refers);
-        in = place.function, held = place.operand;
-    } else if (is_attribute_of_self(*held) && held->call == kNone && !f.parent_class.empty()) {
-        const auto kept = names_.classes().kept(f.parent_class, held->name);
-        in = kept.init, held = kept.value;
+        const Place place = place_of(f, container.refers);
+        const Call* const made = place.operand ? call_of(*place.function, *place.operand) : nullptr;
+        if (made) return add_contents(*place.function, *made, out, depth) || out.size() > before;
     }
-    const Call* made = held ? call_of(*in, *held) : nullptr;
-    if (made && leaf(made->name.str()) == "values" && !made->args.empty())
-        return add_items(*in, made->args[0], out, depth + 1);
-    if (made && holds_modules(made->name.str())) {
-        for (const Operand& item : made->args) {
-            const Call* display = call_of(*in, item);
-            const bool all = display && is_display(*display) ? add_display(*in, *display, out, depth)
-                                                             : add_callees(*in, item, out, depth + 1);
-            if (!all) return false;
-        }
-        return !made->args.empty();
+    if (const Call* made = call_of(f, container)) return add_contents(f, *made, out, depth);
+    if (is_attribute_of_self(container) && !f.parent_class.empty()) {
+        const auto [init, all] = made_for_self(f.parent_class, container.name);
+        for (const Call* made : all)
+            if (!add_contents(*init, *made, out, depth + 1)) return false;
+        return init && add_later(*init, container.name, out, depth) && out.size() > before;
     }
-    if (made && is_display(*made)) return add_display(*in, *made, out, depth) || out.size() > before;
+    if (container.param != kNone || container.name.empty()) return false;
+    for (const Call& call : f.calls)  // layers = [], and then layers += [Block()]
+        if (call.result.name == container.name && is_display(call))
+            return add_contents(f, call, out, depth) || out.size() > before;
     return false;
 }
 
-bool Values::add_display(const Function& f, const Call& display, std::vector<Candidate>& out, int depth) {
-    const std::size_t before = out.size();
-    for (const Operand& item : display.args)
-        if (!add_callees(f, item, out, depth + 1)) return false;
-    for (const Call& call : f.calls) {  // layers.append(Block())
-        const bool appends = call.args.size() == 2 && !display.result.name.empty() &&
-                             call.args[0].name == display.result.name && leaf(call.name.str()) == "append";
-        if (appends && !add_callees(f, call.args[1], out, depth + 1)) return false;
+// What the call gives that made a container, or an item of a container that is one itself.
+bool Values::add_contents(const Function& f, const Call& made, std::vector<Candidate>& out, int depth) {
+    if (depth > kDeepest) return false;
+    const std::string_view name = made.name.str(), method = leaf(name);
+    if (is_display(made)) return add_display(f, made, out, depth);
+    if (holds_modules(name)) {
+        for (const Operand& item : made.args) {
+            const Call* const inner = call_of(f, item);
+            const bool is_list = !item.keyword.empty() || (inner && holds_items(*inner));
+            if (!(is_list ? add_items(f, item, out, depth + 1) : add_callees(f, item, out, depth + 1)))
+                return false;
+        }
+        return add_later(f, made.result.name, out, depth);
     }
-    return out.size() > before;
+    if (const Function* callee = names_.function(made.callee); callee && made.kind != CallKind::constructor) {
+        for (const Operand& o : callee->returned)
+            if (!add_items(*callee, o, out, depth + 1)) return false;
+        return !callee->returned.empty();
+    }
+    const bool passes = method == "values" || method == "items" || method == "__mul__" ||
+                        method == "OrderedDict" || passes_itself_on(method);
+    if (made.args.empty() || !(passes || reads_item(made) || is_next(made))) return false;
+    return add_items(f, made.args[0], out, depth + 1);
+}
+
+bool Values::add_display(const Function& f, const Call& display, std::vector<Candidate>& out, int depth) {
+    for (const Operand& item : display.args) {
+        if (is_quoted(item.constant.str())) continue;  // the name of a module
+        const Call* const inner = call_of(f, item);
+        const bool is_list = item.keyword.str() == "*" || (inner && is_display(*inner));
+        if (!(is_list ? add_items(f, item, out, depth + 1) : add_callees(f, item, out, depth + 1)))
+            return false;
+    }
+    return add_later(f, display.result.name, out, depth);
+}
+
+// layers.append(Block()), layers += [Block()], blocks["up"] = Block()
+bool Values::add_later(const Function& f, Symbol container, std::vector<Candidate>& out, int depth) {
+    if (container.empty()) return true;
+    for (const Call& call : f.calls) {
+        if (call.args.size() < 2 || call.args[0].name != container) continue;
+        const std::string_view method = leaf(call.name.str());
+        const bool one = method == "append" || method == "__setitem__" || method == "insert";
+        const bool many = method == "extend" || (method == "__iadd__" && call.in_place);
+        if (one && !add_callees(f, call.args.back(), out, depth + 1)) return false;
+        if (many && !add_items(f, call.args[1], out, depth + 1)) return false;
+    }
+    return true;
 }
 
 bool Values::add_registered(Symbol container, std::vector<Candidate>& out) {

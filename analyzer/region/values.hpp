@@ -15,6 +15,10 @@
 
 namespace mp::lint {
 
+// What any optimizer of torch is.
+inline const Symbol kAnyOptimizer("torch.optim.Optimizer");
+bool is_optimizer_class(std::string_view name);
+
 class Values {
 public:
     struct Known {
@@ -91,6 +95,15 @@ private:
 
     bool add_callees(const Function&, const Operand&, std::vector<Candidate>& out, int depth);
     bool add_items(const Function&, const Operand& container, std::vector<Candidate>& out, int depth);
+    bool add_attribute(const Function&, const Call&, std::vector<Candidate>& out);
+    struct Made {
+        const Function* init = nullptr;
+        std::vector<const Call*> calls;
+    };
+    Made made_for_self(Symbol in_class, Symbol attribute) const;
+    bool add_held(const Function&, const Operand&, std::vector<Candidate>& out, int depth);
+    bool add_contents(const Function&, const Call& made, std::vector<Candidate>& out, int depth);
+    bool add_later(const Function&, Symbol container, std::vector<Candidate>& out, int depth);
     bool add_display(const Function&, const Call&, std::vector<Candidate>& out, int depth);
     bool add_returned(const Function&, std::vector<Candidate>& out, int depth);
     bool add_registered(Symbol container, std::vector<Candidate>& out);

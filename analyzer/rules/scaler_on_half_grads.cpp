@@ -60,18 +60,20 @@ void check_trainer(const RuleContext& context, ModuleDTypes& modules, const Func
     if (!model || !settings) return;
     const Call* made = call_of(f, *settings);
     if (!made || !is_true(keyword_argument(*made, "fp16"))) return;
-    if (context.program.dtype_of(f, *model).dtype != DType::fp16) return;
+    const bool direct = context.program.dtype_of(f, *model).dtype == DType::fp16;
     // What wraps it since (get_peft_model) may train weights of its own.
-    const ModuleDType now = modules.of_module(f, *model, c);
-    if (now.dtype != DType::unknown && now.dtype != DType::fp16) return;
+    ModuleDType now = modules.of_module(f, *model, c);
+    if (now.dtype != DType::fp16 && (!direct || now.dtype != DType::unknown)) return;
+    std::vector<Note> notes = std::move(now.chain);
+    notes.push_back({made->span, "fp16 training is asked for here"});
     emit(context, f,
          {.rule = "MP207",
-          .severity = Severity::error,
+          .severity = direct || now.proven ? Severity::error : Severity::warning,
           .span = c.span,
           .message = "the model is loaded in fp16 and trained with fp16=True: its scaler cannot "
                      "unscale fp16 gradients",
           .fix = "load the model in fp32; fp16=True casts what should be half",
-          .notes = {{made->span, "fp16 training is asked for here"}},
+          .notes = std::move(notes),
           .function = {}},
          out);
 }
