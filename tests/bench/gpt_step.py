@@ -75,7 +75,8 @@ def main():
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--optimizer", choices=("foreach", "fused"), default="foreach")
     parser.add_argument("--bf16", action="store_true")
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--device", choices=("cpu", "cuda", "late"), default="cpu",
+                        help="late: that of tests/fakes/torch, whose times say nothing")
     parser.add_argument("--peer", choices=("", "hooks", "anomaly", "debugmode"), default="")
     parser.add_argument("--off", action="store_true", help="disarm the adapter that is attached")
     parser.add_argument("--mean", action="store_true",
