@@ -97,7 +97,8 @@ def second(checkouts, python):
         "model.load_state_dict(state_dict)": "model.load_state_dict(state_dict, strict=False)",
         "    optimizer.load_state_dict(checkpoint['optimizer'])": "    pass"})
     if not os.path.exists(at("nanoGPT-LoRA", "out", "ckpt.pt")):  # what LoRA starts from
-        words = "--device=cpu --dtype=float32 --compile=False --dataset=tiny --eval_iters=1 --eval_interval=2 --out_dir=out"
+        words = "--device=cpu --dtype=float32 --compile=False --dataset=tiny --out_dir=out"
+        words += " --eval_iters=1 --eval_interval=2"
         sizes = "--block_size=32 --batch_size=4 --n_layer=2 --n_head=2 --n_embd=32 --max_iters=2"
         subprocess.run([python, "train.py", *words.split(), *sizes.split(), "--lora_rank=4", "--lora_alpha=8.0",
                         "--always_save_checkpoint=True"], cwd=at("nanoGPT-LoRA"), check=True, capture_output=True)
