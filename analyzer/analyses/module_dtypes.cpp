@@ -8,6 +8,8 @@
 
 #include "analyzer/analyses/arguments.hpp"
 #include "analyzer/analyses/dataflow.hpp"
+#include "analyzer/analyses/module_operands.hpp"
+#include "analyzer/analyses/run_order.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/analyses/trials.hpp"
 #include "analyzer/region/calls.hpp"
@@ -18,10 +20,6 @@ namespace {
 
 // Calls, callers and attributes that are followed from one place, in all.
 constexpr int kFarthest = 8;
-// Displays, loops and functions between parameters() and an optimizer.
-constexpr int kLongest = 16;
-
-constexpr std::string_view kNext = "?.__next__";
 
 ModuleDType make(DType dtype, bool proven = false, std::vector<Note> chain = {}) {
     ModuleDType made;
@@ -79,90 +77,6 @@ bool names_dtype(const Call& call) {
 
 bool is_self(const Operand& o) { return o.param == 0 && o.name.str() == "self"; }
 
-bool is_same(const Operand& a, const Operand& b) {
-    return (!a.name.empty() && a.name == b.name) || (a.param != kNone && a.param == b.param);
-}
-
-// `model` of model.cuda().eval(), from the operand that names the last call.
-const Operand& receiver_of(const Function& f, const Operand& value) {
-    const Operand* object = &value;
-    for (int step = 0; step < kFarthest && object->name.empty(); ++step) {
-        const Call* call = call_of(f, *object);
-        if (!call || call->kind != CallKind::method || call->args.empty() ||
-            !passes_itself_on(leaf(call->name.str())))
-            break;
-        object = &call->args.front();
-    }
-    return *object;
-}
-
-Operand parameter(const Function& f, std::size_t param) {
-    Operand o;
-    o.param = static_cast<std::int32_t>(param);
-    o.name = f.params[param].name;
-    o.shape = f.params[param].shape;
-    return o;
-}
-
-Operand attribute(Symbol name) {
-    Operand o;
-    o.name = name;
-    o.shape = Shape::other;
-    return o;
-}
-
-std::uint32_t block_before(const Function& f, std::size_t before) {
-    return before < f.calls.size() ? f.calls[before].block : kNone;
-}
-
-// After the last call.
-constexpr auto kNowhere = static_cast<std::uint32_t>(kNone);
-
-// Whether control can reach the block when no edge is taken that needs the condition to have this value.
-bool reachable_without(const Function& f, std::uint32_t block, Symbol condition, bool value) {
-    std::vector<char> seen(f.flow.size());
-    std::vector<std::uint32_t> open{0};
-    while (!open.empty()) {
-        const std::uint32_t at = open.back();
-        open.pop_back();
-        if (at >= f.flow.size() || seen[at]++) continue;
-        if (at == block) return true;
-        for (const Edge& edge : f.flow[at].to)
-            if (edge.condition != condition || edge.when != value) open.push_back(edge.to);
-    }
-    return false;
-}
-
-// Whether the two blocks are on opposite sides of one condition: `if fp16: model.half()`, and later `if fp16: ...
-// else: ...`.
-bool exclude_each_other(const Function& f, std::uint32_t a, std::uint32_t b) {
-    std::vector<Symbol> seen;
-    for (const Block& block : f.flow) {
-        for (const Edge& edge : block.to) {
-            if (edge.condition.empty() || std::ranges::find(seen, edge.condition) != seen.end()) continue;
-            seen.push_back(edge.condition);
-            for (const bool value : {false, true})
-                if (!reachable_without(f, a, edge.condition, value) &&
-                    !reachable_without(f, b, edge.condition, !value))
-                    return true;
-        }
-    }
-    return false;
-}
-
-bool can_run_before(const Function& f, std::uint32_t block, std::uint32_t at) {
-    return at == kNowhere || (reaches(f, block, at) && !exclude_each_other(f, block, at));
-}
-
-// Whether the block runs on every way to `at`, or out of the function.
-bool always_runs_before(const Function& f, std::uint32_t block, std::uint32_t at) {
-    if (f.flow.empty() || block == 0) return true;
-    if (at != kNowhere) return at == block || !reaches(f, 0, at, block);
-    for (std::uint32_t b = 0; b < f.flow.size(); ++b)
-        if (b != block && f.flow[b].leaves && reaches(f, 0, b, block)) return false;
-    return true;
-}
-
 // A low dtype if any has one; proven when all have the same.
 void merge(ModuleDType& common, ModuleDType found, bool first) {
     if (first) {
@@ -174,119 +88,9 @@ void merge(ModuleDType& common, ModuleDType found, bool first) {
     common.proven = common.proven && agree;
 }
 
-// `p` of `p.data`, `p.grad`, `p.detach()` and `p`: all have its dtype.
-const Call* member_of(const Function& f, const Operand& tensor) {
-    constexpr std::array<std::string_view, 5> kSame{"detach", "data", "contiguous", "cuda", "cpu"};
-    const Operand* at = &tensor;
-    for (int step = 0; step < kFarthest; ++step) {
-        const Call* call = call_of(f, *at);
-        if (call && call->name.str() == kNext) return call;
-        if (!call || call->args.empty() || !any_of(leaf(call->name.str()), kSame)) break;
-        at = &call->args.front();
-    }
-    std::string_view name = at->name.str();
-    if (!name.ends_with(".data") && !name.ends_with(".grad")) return nullptr;
-    name.remove_suffix(std::string_view(".data").size());
-    // The last loop before it that binds the variable.
-    const Call* found = nullptr;
-    for (const Call& call : f.calls)
-        if (call.name.str() == kNext && call.result.name.str() == name &&
-            (!at->span.known() || call.span.line <= at->span.line))
-            found = &call;
-    return found;
-}
-
-bool is_display_of_modules(std::string_view name) {
-    constexpr std::array<std::string_view, 5> kDisplays{"list", "tuple", "dict", "torch.nn.ModuleList",
-                                                        "torch.nn.ModuleDict"};
-    return any_of(name, kDisplays);
-}
-
-// The list of which the value is one item: `parts` for `m` of `for m in parts`.
-std::optional<Operand> list_of(const Function& f, const Operand& value) {
-    const Call* call = call_of(f, value);
-    if (call && call->name.str() == kNext && !call->args.empty()) return call->args.front();
-    if (call && leaf(call->name.str()) == "__getitem__" && !call->args.empty()) {
-        const Call* held = call_of(f, call->args.front());
-        if (held && is_display_of_modules(held->name.str())) return call->args.front();
-    }
-    const auto alias = std::ranges::find_if(
-        f.aliases, [&](const Alias& a) { return a.item && !a.of.empty() && a.name == value.name; });
-    if (call || value.param != kNone || alias == f.aliases.end()) return std::nullopt;
-    Operand list = attribute(alias->of);
-    for (std::size_t p = 0; p < f.params.size(); ++p)
-        if (f.params[p].name == alias->of) list = parameter(f, p);
-    for (std::size_t i = 0; i < f.calls.size(); ++i)
-        if (f.calls[i].result.name == alias->of) list.call = static_cast<std::int32_t>(i);
-    return list;
-}
-
-// Whether the word stands in the text.
-bool has_word(std::string_view text, std::string_view word) {
-    const auto is_part = [](char c) { return c == '_' || std::isalnum(static_cast<unsigned char>(c)); };
-    for (auto at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
-        const std::size_t end = at + word.size();
-        if ((at == 0 || !is_part(text[at - 1])) && (end == text.size() || !is_part(text[end]))) return true;
-    }
-    return false;
-}
-
-// What append() and extend() put into the display: decay.append(p), (decay if p.ndim > 1 else rest).append(p)
-template <typename Each>
-void for_each_added(const Function& f, const Call& display, const Each& each) {
-    constexpr std::array<std::string_view, 2> kAdds{"append", "extend"};
-    if (display.kind != CallKind::constructor || display.name.str() != "list") return;
-    const std::int32_t at = index_of(f, display);
-    const std::string_view name = display.result.name.str();
-    for (const Call& call : f.calls) {
-        if (call.args.size() != 2 || !any_of(leaf(call.name.str()), kAdds)) continue;
-        const Operand& list = call.args[0];
-        const bool chosen = list.name.empty() && !name.empty() && has_word(list.text.str(), name);
-        if (list.call == at || chosen) each(call.args[1]);
-    }
-}
-
-bool is_item_of(const Function& f, const Operand& value, const Operand& list) {
-    const auto found = list_of(f, value);
-    return found && is_same(*found, list);
-}
-
-// `ddp.module` of `ddp`
-bool is_wrapped(const Operand& object, const Operand& wrapper) {
-    const std::string_view name = wrapper.name.str();
-    return !name.empty() && object.name.str().starts_with(name) &&
-           object.name.str().substr(name.size()) == ".module";
-}
-
-// `part` of `for part in net.modules()`
-constexpr std::array<std::string_view, 4> kParts{"modules", "children", "named_modules", "named_children"};
-
-bool is_part_in_loop(const Function& f, const Operand& part, const Operand& module) {
-    const Call* next = call_of(f, part);
-    if (!next || next->name.str() != kNext || next->args.empty()) return false;
-    const Call* listing = call_of(f, next->args.front());
-    return listing && any_of(leaf(listing->name.str()), kParts) && !listing->args.empty() &&
-           is_same(listing->args.front(), module);
-}
-
 constexpr std::array<std::string_view, 2> kSetDefault{"torch.set_default_dtype",
                                                       "torch.set_default_tensor_type"};
-constexpr std::array<std::string_view, 2> kDictionaries{"dict", "OrderedDict"};
-constexpr std::array<std::string_view, 3> kNamed{"named_parameters", "named_buffers", "state_dict"};
-
 }  // namespace
-
-const Call* listing_of(const Function& f, const Operand& tensor) {
-    const Call* member = member_of(f, tensor);
-    if (member && !member->args.empty()) return call_of(f, member->args.front());
-    // averages[name], with averages = OrderedDict(ema.named_parameters())
-    const Call* read = call_of(f, tensor);
-    if (!read || leaf(read->name.str()) != "__getitem__" || read->args.empty()) return nullptr;
-    const Call* held = call_of(f, read->args.front());
-    if (held && any_of(leaf(held->name.str()), kDictionaries) && !held->args.empty())
-        held = call_of(f, held->args.front());
-    return held && any_of(leaf(held->name.str()), kNamed) ? held : nullptr;
-}
 
 ModuleDTypes::ModuleDTypes(const RuleContext& context, DTypeOf of)
     : context_(context), of_(of), tensors_(context), classes_(classes_of(context)) {
@@ -334,7 +138,7 @@ TensorDType ModuleDTypes::of_list(const Function& f, const Operand& list, const 
     const Call* made = call_of(f, list);
     if (made && made->kind == CallKind::constructor && made->args.size() == 1)
         return of_tensor(f, made->args.front(), *made);
-    const std::vector<Source> sources = modules_in(f, list);
+    const std::vector<ListedModule> sources = modules_in(context_, f, list);
     if (sources.size() != 1) return unknown();
     return of_module(*sources[0].function, *sources[0].module,
                      sources[0].function == &f ? at : *sources[0].at);
@@ -573,7 +377,7 @@ ModuleDType ModuleDTypes::made_by(const Function& f, const Call& origin, int lef
     }
     const bool method = origin.kind == CallKind::method && passes_itself_on(leaf(name));
     const bool wraps = returns_first(name) || (of_ == DTypeOf::output && leaf(name) == "get_peft_model");
-    const bool lists = origin.kind == CallKind::method && any_of(leaf(name), kParts);
+    const bool lists = origin.kind == CallKind::method && lists_parts(leaf(name));
     if (!origin.args.empty() && (method || lists || (origin.callee.empty() && wraps)))
         return state(f, origin.args.front(), at, left);
     if (origin.callee.empty() && upcasts_trained(name)) return make(DType::fp32);
@@ -762,53 +566,6 @@ ModuleDType ModuleDTypes::assigned_in_class(const Function& f, const Operand& mo
     // What is made in fp32 follows a later cast of the whole.
     ModuleDType found = state(*in, made, in->calls.size(), left - 1);
     return is_low_precision(found.dtype) || found.loaded ? found : unknown();
-}
-
-std::vector<ModuleDTypes::Source> ModuleDTypes::modules_in(const Function& f, const Operand& parameters) {
-    std::vector<Source> found;
-    find_modules(f, parameters, kLongest, found);
-    return found;
-}
-
-void ModuleDTypes::find_modules(const Function& f, const Operand& value, int left,
-                                std::vector<Source>& found) {
-    constexpr std::size_t kMost = 16;
-    constexpr std::array<std::string_view, 11> kHolders{"list",  "tuple",   "set",     "dict",
-                                                        "chain", "filter",  "sorted",  "values",
-                                                        "items", "__add__", "__iadd__"};
-    const Call* call = call_of(f, value);
-    if (left <= 0 || found.size() >= kMost) return;
-    if (const auto list = call ? std::nullopt : list_of(f, value)) {
-        find_modules(f, *list, left - 1, found);
-        return;
-    }
-    if (!call && value.param != kNone) {
-        for (const Call* passed : callers_by_weight(context_, f)) {
-            const Function* caller = context_.program.owner(*passed);
-            const Operand* argument = caller ? argument_for(*passed, f, value.param) : nullptr;
-            if (argument) find_modules(*caller, *argument, std::min(left, kFarthest) / 2, found);
-        }
-        return;
-    }
-    if (!call) return;
-    const std::string_view name = leaf(call->name.str());
-    const bool lists = name == "parameters" || name == "named_parameters";
-    if (lists && call->kind == CallKind::method && !call->args.empty() &&
-        !context_.program.definition(call->callee)) {
-        found.push_back({&f, &call->args.front(), call});
-        return;
-    }
-    if (call->name.str() == kNext || any_of(name, kHolders)) {
-        // A dictionary is a group of an optimizer, or a comprehension over named parameters.
-        const bool is_group = name == "dict" && !(call->args.size() == 1 && call->args[0].keyword.empty());
-        for (const Operand& part : call->args)
-            if (!is_group || part.keyword.str() == "params") find_modules(f, part, left - 1, found);
-        for_each_added(f, *call, [&](const Operand& part) { find_modules(f, part, left - 1, found); });
-        return;
-    }
-    const Function* callee = context_.program.definition(call->callee);
-    if (!callee || call->kind == CallKind::constructor) return;
-    for (const Operand& returned : callee->returned) find_modules(*callee, returned, left - 1, found);
 }
 
 }  // namespace mp::lint

@@ -18,10 +18,6 @@
 
 namespace mp::lint {
 
-// The call that lists the tensors of a module (parameters(), named_buffers(), values() of a state_dict()), of
-// which the operand is one: `p`, `p.data` or `p.detach()` in a loop over them. nullptr for every other value.
-const Call* listing_of(const Function&, const Operand& tensor);
-
 struct ModuleDType : TensorDType {
     // Loaded here without a dtype, or with "auto": the checkpoint decides. nullptr when something else does.
     const Call* loaded = nullptr;
@@ -48,15 +44,6 @@ public:
 
     // Of self.scale, a parameter or buffer of the method's own module: of that module, when it is low.
     TensorDType of_member(const Function&, const Operand& tensor);
-
-    // The modules whose parameters a value lists: model.parameters(), a list of parameter groups, or what a
-    // function of the program makes of them.
-    struct Source {
-        const Function* function = nullptr;
-        const Operand* module = nullptr;
-        const Call* at = nullptr;  // the call that lists them
-    };
-    std::vector<Source> modules_in(const Function&, const Operand& parameters);
 
     TensorDTypes& tensors() { return tensors_; }
 
@@ -88,7 +75,6 @@ private:
                             const std::function<const Operand*(const Operand&)>& part);
     ModuleDType of_parameter(const Function&, std::int32_t param, int left);
     ModuleDType of_attribute(const Function&, const Operand& module, int left);
-    void find_modules(const Function&, const Operand&, int left, std::vector<Source>&);
 
     bool upcasts_trained(std::string_view name) const;
 

@@ -16,7 +16,7 @@
 #include <set>
 
 #include "analyzer/analyses/autograd_classes.hpp"
-#include "analyzer/analyses/module_dtypes.hpp"
+#include "analyzer/analyses/module_operands.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/rules/rule.hpp"
 
