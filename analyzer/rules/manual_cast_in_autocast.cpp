@@ -61,8 +61,8 @@ bool feeds_a_kernel(const Function& f, const Call& cast) {
     });
 }
 
-// hidden = hidden.half(); Loss.apply(hidden): a kernel of the program, behind an autograd function that autocast does not
-// know.
+// hidden = hidden.half(); Loss.apply(hidden): a kernel of the program, behind an autograd function of its own, which
+// autocast does not know.
 bool feeds_autograd_function(const RuleContext& context, const Function& f, const Call& cast) {
     const std::int32_t index = index_of(f, cast);
     const auto is_it = [&](const Operand& argument) {
