@@ -74,6 +74,10 @@ const Call* origin(const Function& f, const Operand& value, const CallTest& test
     return found;
 }
 
+bool are_of_adapters(const Function& f, const Operand& parameters) {
+    return origin(f, parameters, [](const Call& call) { return is_within(call.name.str(), "peft"); });
+}
+
 const Call* consumer(const Function& f, const Call& call, const CallTest& test) {
     const std::int32_t index = index_of(f, call);
     const auto found = std::ranges::find_if(f.calls, [&](const Call& other) {

@@ -27,6 +27,10 @@ bool derives_from(const Function&, const Operand&, const OperandTest&);
 using CallTest = std::function<bool(const Call&)>;
 const Call* origin(const Function&, const Operand&, const CallTest&);
 
+// Whether the parameters are those of a model that peft has wrapped: what is trained are adapters, which are fp32
+// whatever the model is.
+bool are_of_adapters(const Function&, const Operand& parameters);
+
 // A call that takes the result of this one; nullptr when there is none for which the test holds.
 const Call* consumer(const Function&, const Call&, const CallTest&);
 

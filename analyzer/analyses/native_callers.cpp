@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "analyzer/analyses/engines.hpp"
+#include "analyzer/analyses/model_casts.hpp"
 #include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/analyses/tensor_dtypes.hpp"
@@ -168,6 +169,7 @@ private:
 struct PythonCaller {
     const Function* function;
     const Call* call;
+    const Function* host = nullptr;  // that it calls
 };
 
 bool is_of_autograd_function(const PythonCaller& caller) {
@@ -202,7 +204,8 @@ PythonCallers python_callers(const Program& program, const Function& f) {
             found.are_all = false;
             break;
         }
-        const std::vector<PythonCaller> calls = python_calls(program, leaf(at->name.str()));
+        std::vector<PythonCaller> calls = python_calls(program, leaf(at->name.str()));
+        for (PythonCaller& call : calls) call.host = at;
         found.calls.insert(found.calls.end(), calls.begin(), calls.end());
         const std::span<const Call* const> callers = program.callers(at->usr);
         if (calls.empty() && callers.empty()) found.are_all = false;
@@ -263,9 +266,44 @@ Passes half_passed(const RuleContext& context, const PythonCaller& caller) {
                     tensors_passed(context, caller, forward));
 }
 
+// The position of the tensor whose dtype a dispatch macro of the function reads: AT_DISPATCH_...(x.scalar_type(), ...)
+std::optional<std::size_t> dispatched(const Program& program, const Function& host) {
+    for (const Call& call : host.calls)
+        for (const Symbol lambda : call.lambdas) {
+            const Function* body = program.definition(lambda);
+            if (!body) continue;
+            const auto read = std::ranges::find_if(body->calls, [](const Call& c) {
+                return leaf(c.name.str()) == "scalar_type" && !c.args.empty();
+            });
+            if (read == body->calls.end()) continue;
+            const auto at = std::ranges::find(host.params, read->args[0].name, &Parameter::name);
+            if (at != host.params.end()) return at - host.params.begin();
+        }
+    return std::nullopt;
+}
+
+// A parameter of a module that the class makes in fp32, where nothing in the program casts the module.
+bool is_fp32_parameter(const RuleContext& context, const Function& f, const Operand& value) {
+    if (f.parent_class.empty() || !value.name.str().starts_with("self.")) return false;
+    if (!half_models_of(context).of(f).empty() || !fp16_model_casts(context).empty()) return false;
+    return std::ranges::any_of(classes_of(context).methods(f.parent_class), [&](const Function* method) {
+        return std::ranges::any_of(method->calls, [&](const Call& call) {
+            return call.result.name == value.name && leaf(call.name.str()) == "Parameter" &&
+                   is_wide(call.result.dtype);
+        });
+    });
+}
+
+bool passes_fp32(const RuleContext& context, const PythonCaller& caller) {
+    if (!caller.host) return false;
+    const auto at = dispatched(context.program, *caller.host);
+    return at && *at < caller.call->args.size() &&
+           is_fp32_parameter(context, *caller.function, caller.call->args[*at]);
+}
+
 bool runs_in_fp32(const RuleContext& context, const PythonCaller& caller) {
     return cast_inputs(*caller.function) == "float32" ||
-           cast_inputs(forward_of(context, *caller.function)) == "float32";
+           cast_inputs(forward_of(context, *caller.function)) == "float32" || passes_fp32(context, caller);
 }
 
 }  // namespace
@@ -279,8 +317,7 @@ HalfEvidence half_evidence(const RuleContext& context, const Function& f) {
     const PythonCallers callers = python_callers(context.program, f);
     const auto in_fp32 = [&](const PythonCaller& caller) { return runs_in_fp32(context, caller); };
     if (callers.are_all && !callers.calls.empty() && std::ranges::all_of(callers.calls, in_fp32))
-        return {HalfRuns::fp32, Note{callers.calls.front().call->span,
-                                     "Python runs this here, after a cast of its inputs to fp32"}};
+        return {HalfRuns::fp32, Note{callers.calls.front().call->span, "Python runs this here, in fp32"}};
     Passes half = Passes::nobody;
     for (const PythonCaller& caller : callers.calls) half = std::max(half, half_passed(context, caller));
     if (half == Passes::program) return {};

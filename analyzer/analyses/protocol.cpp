@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/dataflow.hpp"
 #include "analyzer/analyses/support.hpp"
 
 namespace mp::lint {
@@ -99,7 +100,7 @@ namespace {
 // `AdamW(model.parameters())`, `SGD(params=model.parameters())`.
 DType parameters_dtype(const Program& program, const Function& f, const Call& made) {
     const Operand* params = argument(made, 0, "params");
-    if (!params) return DType::unknown;
+    if (!params || are_of_adapters(f, *params)) return DType::unknown;
     if (const DType known = program.dtype_of(f, *params).dtype; known != DType::unknown)
         return params->shape == Shape::tensor ? DType::unknown : known;
     const Call* from = call_of(f, *params);

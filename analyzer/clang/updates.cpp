@@ -107,6 +107,7 @@ public:
     // d * old + (1 - d) * new, old + (1 - d) * (new - old), lerp(old, new, w)
     bool interpolates() const {
         for (const Summand& a : summands_) {
+            if (follows_another(a)) continue;
             if (a.factors.empty() && !a.negative && old(a) && moves_towards(a)) return true;
             for (const Summand& b : summands_)
                 if (&a != &b && keeps_old(a) && elsewhere(b) && !old(b) &&
@@ -117,6 +118,16 @@ public:
     }
 
 private:
+    // The old value is loaded from another array, which an earlier turn of a loop computed from this one: each step of
+    // a simulation has its own element, and none is an average.
+    bool follows_another(const Summand& s) const {
+        const auto is_other = [&](Term t) {
+            const Term loaded = flow_.terms.strip(flow_.terms.resolve(t));
+            return depends(t) && reads(loaded, false) && !reads(loaded, true);
+        };
+        return s.factors.empty() ? is_other(s.term) : std::ranges::any_of(s.factors, is_other);
+    }
+
     // A load from the storage that is written (own), or from other storage.
     bool reads(Term e, bool own) const {
         if (!isa<ArraySubscriptExpr, UnaryOperator, CXXOperatorCallExpr, CallExpr>(e.expr)) return false;

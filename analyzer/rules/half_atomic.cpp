@@ -5,7 +5,7 @@
 //        growing early; and the order, hence the result, changes from run to run.
 // Fix    Add into a float buffer and convert once.
 // Silent Atomic max, min and exchange; additions into float; the body of a wrapper that is itself
-//        called like an atomic addition (its callers are reported).
+//        called like an atomic addition (its callers are reported). A note in a helper that nothing calls.
 // Tests  testdata/lint/MP403.md, tests/analyzer/rules/half_atomic_test.cpp
 
 #include <algorithm>
@@ -48,6 +48,12 @@ DType added_by_swap(const Function& f, const Call& swap) {
     return added == &swap ? DType::unknown : added->result.dtype;
 }
 
+// A helper that adds what it is given, where it is told to, and that nothing calls.
+bool is_unused_helper(const Program& program, const Function& f, const Call& adds) {
+    return f.kind == FunctionKind::device && !adds.args.empty() && adds.args[0].param != kNone &&
+           program.callers(f.usr).empty();
+}
+
 void check(const RuleContext& context, Findings& out) {
     for_each_call(context.program, last_part_in(kMayAdd), [&](const Function& f, const Call& call) {
         const bool by_swap = swaps(call.name.str());
@@ -55,7 +61,7 @@ void check(const RuleContext& context, Findings& out) {
         if (!is_low_precision(dtype) || any_of(leaf(f.name.str()), kAdders)) return;
         emit(context, f,
              {.rule = "MP403",
-              .severity = Severity::warning,
+              .severity = is_unused_helper(context.program, f, call) ? Severity::note : Severity::warning,
               .span = call.span,
               .message = (by_swap ? "a loop around atomicCAS" : std::string(leaf(call.name.str()))) +
                          " sums in " + std::string(label(dtype)) + ": a sum of ones stops growing at " +

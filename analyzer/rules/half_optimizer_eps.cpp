@@ -120,7 +120,7 @@ public:
         const auto value = eps ? number_of(*eps) : std::optional(optimizer->standard);
         if (!value || rounded(DType::fp16, *value) != 0) return;
         const Operand* params = argument(call, 0, "params");
-        if (!params || sharded()) return;
+        if (!params || sharded() || are_of_adapters(f, *params)) return;
         TensorDType is = parameters(f, *params);
         if (is.dtype == DType::unknown) is = from_engine(f);
         if (is.dtype != DType::fp16) return;

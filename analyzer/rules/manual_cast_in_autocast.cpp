@@ -8,7 +8,8 @@
 // Fix    Drop the cast; the region casts what should be half.
 // Silent Upcasts; functions that ask for the autocast state first, or that custom_fwd decorates;
 //        gradient-free scopes; tests, which compare precisions; casts
-//        whose result goes straight to a raw pointer or to flash attention (kernels that autocast does not know);
+//        whose result goes straight to a raw pointer, to flash attention or to apply() of an autograd function
+//        (kernels that autocast does not know);
 //        disabled regions; factories whose values half holds exactly (zeros, ones) or that are random. A note
 //        where a caller or a flag decides whether the region is open.
 // Tests  testdata/lint/MP101.md, tests/analyzer/rules/manual_cast_in_autocast_test.cpp
@@ -25,6 +26,7 @@
 #include "analyzer/analyses/python_constants.hpp"
 #include "analyzer/analyses/regions.hpp"
 #include "analyzer/analyses/support.hpp"
+#include "analyzer/region/classes.hpp"
 #include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
@@ -56,6 +58,22 @@ bool feeds_a_kernel(const Function& f, const Call& cast) {
         const bool takes =
             std::ranges::any_of(c.args, [&](const Operand& argument) { return argument.call == index; });
         return takes && (leaf(c.name.str()).starts_with("flash_attn") || is_within(c.name.str(), "xformers"));
+    });
+}
+
+// hidden = hidden.half(); Loss.apply(hidden): a kernel of the program, behind an autograd function of its own, which
+// autocast does not know.
+bool feeds_autograd_function(const RuleContext& context, const Function& f, const Call& cast) {
+    const std::int32_t index = index_of(f, cast);
+    const auto is_it = [&](const Operand& argument) {
+        return argument.call == index || (!argument.name.empty() && argument.name == cast.result.name &&
+                                          argument.span.line > cast.span.line);
+    };
+    return std::ranges::any_of(f.calls, [&](const Call& c) {
+        const std::string_view name = c.name.str();
+        if (!name.ends_with(".apply") || std::ranges::none_of(c.args, is_it)) return false;
+        const Symbol owner(name.substr(0, name.size() - std::string_view(".apply").size()));
+        return classes_of(context).library_base(owner).str() == "torch.autograd.Function";
     });
 }
 
@@ -108,6 +126,7 @@ void check_cast(const RuleContext& context, const Function& f, const Call& call,
     if (call.result.shape != Shape::tensor && call.result.shape != Shape::other) return;
     const Context* region = training_region(context, f, call);
     if (!region || knows_what_it_does(f) || feeds_a_pointer(f, call) || feeds_a_kernel(f, call)) return;
+    if (is_python(f) && feeds_autograd_function(context, f, call)) return;
     report(context, f, call, *region,
            "cast to " + std::string(label(call.result.dtype)) + " by hand inside " + describe(*region) +
                ": later ops that the region runs in fp32 get a value that is already rounded",
