@@ -11,6 +11,7 @@
 #include "analyzer/analyses/module_operands.hpp"
 #include "analyzer/analyses/run_order.hpp"
 #include "analyzer/analyses/support.hpp"
+#include "analyzer/analyses/trials.hpp"
 #include "analyzer/region/calls.hpp"
 #include "analyzer/region/object_classes.hpp"
 
@@ -137,7 +138,7 @@ TensorDType ModuleDTypes::of_list(const Function& f, const Operand& list, const 
     const Call* made = call_of(f, list);
     if (made && made->kind == CallKind::constructor && made->args.size() == 1)
         return of_tensor(f, made->args.front(), *made);
-    const std::vector<ListedModule> sources = modules_in(context_.program, f, list);
+    const std::vector<ListedModule> sources = modules_in(context_, f, list);
     if (sources.size() != 1) return unknown();
     return of_module(*sources[0].function, *sources[0].module,
                      sources[0].function == &f ? at : *sources[0].at);
@@ -163,7 +164,7 @@ TensorDType ModuleDTypes::of_tensor(const Function& f, const Operand& tensor, co
 TensorDType ModuleDTypes::of_passed_list(const Function& f, const Operand& tensor) {
     const auto list = list_of(f, tensor);
     if (!list || list->param == kNone) return unknown();
-    for (const Call* call : context_.program.callers(f.usr)) {
+    for (const Call* call : callers_by_weight(context_, f)) {
         const Function* caller = context_.program.owner(*call);
         const Operand* argument = caller ? argument_for(*call, f, list->param) : nullptr;
         if (!argument) continue;
@@ -333,7 +334,7 @@ TensorDType ModuleDTypes::by_setting(const Function& f, const Operand& o, int le
         const auto [init, value] = classes_.kept(f.parent_class, o.name);
         return value ? by_setting(*init, *value, left - 1) : unknown();
     }
-    for (const Call* call : context_.program.callers(f.usr)) {
+    for (const Call* call : callers_by_weight(context_, f)) {
         const Function* caller = context_.program.owner(*call);
         const Operand* argument = caller ? argument_for(*call, f, o.param) : nullptr;
         const TensorDType found = argument ? by_setting(*caller, *argument, left / 2) : unknown();
@@ -437,7 +438,7 @@ ModuleDType ModuleDTypes::by_default(const Function& f, std::size_t before, int 
     }
     ModuleDType common = unknown();
     bool first = true;
-    for (const Call* call : context_.program.callers(f.usr)) {
+    for (const Call* call : callers_by_weight(context_, f)) {
         const Function* caller = context_.program.owner(*call);
         if (!caller || caller == &f) continue;
         const ModuleDType found =
@@ -512,7 +513,7 @@ ModuleDType ModuleDTypes::returned_by(const Function& callee, int left,
 ModuleDType ModuleDTypes::of_parameter(const Function& f, std::int32_t param, int left) {
     ModuleDType common = unknown();
     bool first = true;
-    for (const Call* call : context_.program.callers(f.usr)) {
+    for (const Call* call : callers_by_weight(context_, f)) {
         const Function* caller = context_.program.owner(*call);
         const Operand* argument = caller ? argument_for(*call, f, param) : nullptr;
         ModuleDType found =
@@ -531,7 +532,7 @@ ModuleDType ModuleDTypes::of_attribute(const Function& f, const Operand& module,
     const Operand object = attribute(module.name);
     const Function* init = classes_.method(f.parent_class, "__init__");
     bool is_called = init == nullptr || init == &f;
-    for (const Call* call : context_.program.callers(f.usr)) {
+    for (const Call* call : callers_by_weight(context_, f)) {
         const Function* caller = context_.program.owner(*call);
         if (!caller || caller == &f || call->args.empty() || !is_self(call->args.front())) continue;
         is_called = true;

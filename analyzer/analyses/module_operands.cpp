@@ -8,6 +8,7 @@
 #include "analyzer/analyses/arguments.hpp"
 #include "analyzer/analyses/dataflow.hpp"
 #include "analyzer/analyses/support.hpp"
+#include "analyzer/analyses/trials.hpp"
 #include "analyzer/region/calls.hpp"
 #include "analyzer/region/object_classes.hpp"
 
@@ -71,7 +72,7 @@ void for_each_added(const Function& f, const Call& display, const Each& each) {
     }
 }
 
-void find_modules(const Program& program, const Function& f, const Operand& value, int left,
+void find_modules(const RuleContext& context, const Function& f, const Operand& value, int left,
                   std::vector<ListedModule>& found) {
     constexpr std::size_t kMost = 16;
     constexpr std::array<std::string_view, 11> kHolders{"list",  "tuple",   "set",     "dict",
@@ -80,21 +81,22 @@ void find_modules(const Program& program, const Function& f, const Operand& valu
     const Call* call = call_of(f, value);
     if (left <= 0 || found.size() >= kMost) return;
     if (const auto list = call ? std::nullopt : list_of(f, value)) {
-        find_modules(program, f, *list, left - 1, found);
+        find_modules(context, f, *list, left - 1, found);
         return;
     }
     if (!call && value.param != kNone) {
-        for (const Call* passed : program.callers(f.usr)) {
-            const Function* caller = program.owner(*passed);
+        for (const Call* passed : callers_by_weight(context, f)) {
+            const Function* caller = context.program.owner(*passed);
             const Operand* argument = caller ? argument_for(*passed, f, value.param) : nullptr;
-            if (argument) find_modules(program, *caller, *argument, std::min(left, kFarthest) / 2, found);
+            if (argument) find_modules(context, *caller, *argument, std::min(left, kFarthest) / 2, found);
         }
         return;
     }
     if (!call) return;
     const std::string_view name = leaf(call->name.str());
     const bool lists = name == "parameters" || name == "named_parameters";
-    if (lists && call->kind == CallKind::method && !call->args.empty() && !program.definition(call->callee)) {
+    if (lists && call->kind == CallKind::method && !call->args.empty() &&
+        !context.program.definition(call->callee)) {
         found.push_back({&f, &call->args.front(), call});
         return;
     }
@@ -102,15 +104,15 @@ void find_modules(const Program& program, const Function& f, const Operand& valu
         // A dictionary is a group of an optimizer, or a comprehension over named parameters.
         const bool is_group = name == "dict" && !(call->args.size() == 1 && call->args[0].keyword.empty());
         for (const Operand& part : call->args)
-            if (!is_group || part.keyword.str() == "params") find_modules(program, f, part, left - 1, found);
+            if (!is_group || part.keyword.str() == "params") find_modules(context, f, part, left - 1, found);
         for_each_added(f, *call,
-                       [&](const Operand& part) { find_modules(program, f, part, left - 1, found); });
+                       [&](const Operand& part) { find_modules(context, f, part, left - 1, found); });
         return;
     }
-    const Function* callee = program.definition(call->callee);
+    const Function* callee = context.program.definition(call->callee);
     if (!callee || call->kind == CallKind::constructor) return;
     for (const Operand& returned : callee->returned)
-        find_modules(program, *callee, returned, left - 1, found);
+        find_modules(context, *callee, returned, left - 1, found);
 }
 
 }  // namespace
@@ -207,9 +209,10 @@ const Call* listing_of(const Function& f, const Operand& tensor) {
     return held && any_of(leaf(held->name.str()), kNamed) ? held : nullptr;
 }
 
-std::vector<ListedModule> modules_in(const Program& program, const Function& f, const Operand& parameters) {
+std::vector<ListedModule> modules_in(const RuleContext& context, const Function& f,
+                                     const Operand& parameters) {
     std::vector<ListedModule> found;
-    find_modules(program, f, parameters, kLongest, found);
+    find_modules(context, f, parameters, kLongest, found);
     return found;
 }
 

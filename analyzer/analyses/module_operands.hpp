@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "analyzer/analyses/context.hpp"
 #include "analyzer/facts/model.hpp"
-#include "analyzer/region/program.hpp"
 
 namespace mp::lint {
 
@@ -45,6 +45,6 @@ struct ListedModule {
     const Operand* module = nullptr;
     const Call* at = nullptr;  // the call that lists them
 };
-std::vector<ListedModule> modules_in(const Program&, const Function&, const Operand& parameters);
+std::vector<ListedModule> modules_in(const RuleContext&, const Function&, const Operand& parameters);
 
 }  // namespace mp::lint

@@ -12,6 +12,7 @@
 #include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/analyses/tensor_dtypes.hpp"
+#include "analyzer/analyses/trials.hpp"
 #include "analyzer/region/classes.hpp"
 
 namespace mp::lint {
@@ -225,31 +226,41 @@ const Function& forward_of(const RuleContext& context, const Function& f) {
     return forward ? *forward : f;
 }
 
-// Whether a tensor of half is passed to the call, or to an apply() of the autograd function that makes it.
-bool is_passed_half(const RuleContext& context, const PythonCaller& caller, const Function& forward) {
+// Who passes half: the program, or only code that tries it out.
+enum class Passes : std::uint8_t { nobody, trials, program };
+
+Passes by(const RuleContext& context, const Function& f, const Call& call) {
+    return is_trial(context, f, call) ? Passes::trials : Passes::program;
+}
+
+// Who passes a tensor of half to the call, or to an apply() of the autograd function that makes it.
+Passes tensors_passed(const RuleContext& context, const PythonCaller& caller, const Function& forward) {
     TensorDTypes dtypes(context);
-    const auto takes_half = [&](const Function& f, const Call& call) {
-        return std::ranges::any_of(call.args, [&](const Operand& value) {
+    Passes found = Passes::nobody;
+    const auto look_at = [&](const Function& f, const Call& call) {
+        const bool takes_half = std::ranges::any_of(call.args, [&](const Operand& value) {
             const TensorDType is = dtypes.of(f, value);
             return is.proven && is_low_precision(is.dtype);
         });
+        if (takes_half) found = std::max(found, by(context, f, call));
     };
-    if (takes_half(*caller.function, *caller.call)) return true;
-    if (forward.parent_class.empty()) return false;
+    look_at(*caller.function, *caller.call);
+    if (forward.parent_class.empty()) return found;
     const std::string apply = std::string(forward.parent_class.str()) + ".apply";
     const std::array<std::string_view, 1> names{apply};
-    bool found = false;
-    for_each_call(context.program, name_in(names),
-                  [&](const Function& f, const Call& call) { found = found || takes_half(f, call); });
+    for_each_call(context.program, name_in(names), look_at);
     return found;
 }
 
-bool passes_half(const RuleContext& context, const PythonCaller& caller) {
+Passes half_passed(const RuleContext& context, const PythonCaller& caller) {
     constexpr std::array<std::string_view, 3> kHalves{"half", "float16", "bfloat16"};
     const Function& forward = forward_of(context, *caller.function);
-    if (const std::string_view cast = cast_inputs(forward); !cast.empty()) return any_of(cast, kHalves);
-    const auto casts = [](const Call& call) { return is_low_precision(call.result.dtype); };
-    return std::ranges::any_of(forward.calls, casts) || is_passed_half(context, caller, forward);
+    const Passes casts = by(context, *caller.function, *caller.call);
+    if (const std::string_view cast = cast_inputs(forward); !cast.empty())
+        return any_of(cast, kHalves) ? casts : Passes::nobody;
+    const auto is_cast = [](const Call& call) { return is_low_precision(call.result.dtype); };
+    return std::max(std::ranges::any_of(forward.calls, is_cast) ? casts : Passes::nobody,
+                    tensors_passed(context, caller, forward));
 }
 
 bool runs_in_fp32(const RuleContext& context, const PythonCaller& caller) {
@@ -270,9 +281,11 @@ HalfEvidence half_evidence(const RuleContext& context, const Function& f) {
     if (callers.are_all && !callers.calls.empty() && std::ranges::all_of(callers.calls, in_fp32))
         return {HalfRuns::fp32, Note{callers.calls.front().call->span,
                                      "Python runs this here, after a cast of its inputs to fp32"}};
-    if (std::ranges::any_of(callers.calls,
-                            [&](const PythonCaller& caller) { return passes_half(context, caller); }))
-        return {};
+    Passes half = Passes::nobody;
+    for (const PythonCaller& caller : callers.calls) half = std::max(half, half_passed(context, caller));
+    if (half == Passes::program) return {};
+    if (half == Passes::trials)
+        return {HalfRuns::possible, Note{f.span, "only a test, a benchmark or a try-out passes half"}};
     if (code.has_python() && !code.makes_half())
         return {HalfRuns::unmade, Note{f.span, "the Python code of this program makes no half value"}};
     return {HalfRuns::possible, choice.made()};

@@ -46,6 +46,7 @@ std::vector<Note> notes_of(const Context& region) {
         notes.push_back({region.opened, std::move(text)});
     }
     notes.insert(notes.end(), region.chain.begin(), region.chain.end());
+    for (Note& note : notes) note.of_region = true;
     return notes;
 }
 

@@ -7,6 +7,7 @@
 
 #include "analyzer/analyses/native_callers.hpp"
 #include "analyzer/analyses/python_code.hpp"
+#include "analyzer/analyses/trials.hpp"
 #include "analyzer/region/classes.hpp"
 
 namespace mp::lint {
@@ -22,6 +23,16 @@ void weigh(HalfEvidence evidence, Finding& finding) {
     finding.severity =
         evidence.runs == HalfRuns::possible ? std::min(finding.severity, Severity::warning) : Severity::note;
     if (evidence.note) finding.notes.push_back(*std::move(evidence.note));
+}
+
+// What holds because of code that only tries the program out says little about the program.
+void weigh_trials(const RuleContext& context, Finding& finding) {
+    const auto is_from_trial = [&](const Note& note) {
+        return !note.of_region && is_trial(context, note.span);
+    };
+    if (std::ranges::none_of(finding.notes, is_from_trial) || is_trial(context, finding.span)) return;
+    finding.severity = Severity::note;
+    finding.notes.push_back({finding.span, "nothing else in this program makes it half"});
 }
 
 }  // namespace
@@ -96,6 +107,7 @@ void emit(const RuleContext& context, const Function& function, Finding finding,
     finding.severity = severity_in(kind, finding.severity);
     const std::string_view library = copied_library(context, finding.span.file);
     if (!library.empty()) finding.notes.push_back({finding.span, "in a copy of " + std::string(library)});
+    if (finding.severity > Severity::note) weigh_trials(context, finding);
     if (finding.severity > Severity::note) weigh(half_evidence(context, function), finding);
     finding.function = function.display.empty() ? function.name : function.display;
     for (Note& note : context.program.instantiation_notes(function)) finding.notes.push_back(std::move(note));

@@ -10,6 +10,7 @@
 #include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/regions.hpp"
 #include "analyzer/analyses/support.hpp"
+#include "analyzer/analyses/trials.hpp"
 #include "analyzer/region/calls.hpp"
 #include "analyzer/region/classes.hpp"
 #include "analyzer/region/object_classes.hpp"
@@ -347,7 +348,7 @@ TensorDType TensorDTypes::of_parameter(const Function& f, std::int32_t param) {
     return once(&f, param, [&] {
         TensorDType low = unknown();
         bool agree = true, first = true;
-        for (const Call* call : context_.program.callers(f.usr)) {
+        for (const Call* call : callers_by_weight(context_, f)) {
             const Function* caller = context_.program.owner(*call);
             const Operand* argument = argument_for(*call, f, param);
             TensorDType found = caller && argument ? of(*caller, *argument) : unknown();

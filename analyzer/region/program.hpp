@@ -15,6 +15,7 @@ namespace mp::lint {
 struct Note {
     SourceSpan span;
     std::string text;
+    bool of_region = false;  // one of the ways into the region; the program may have others
 };
 
 enum class Switch : std::uint8_t { off, on, unknown };

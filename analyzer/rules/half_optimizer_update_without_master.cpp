@@ -261,7 +261,7 @@ public:
         const bool is_large = rate && number_of(*rate).value_or(0) >= kLargeRate;
         const Severity most = is_large ? Severity::note : is_own ? Severity::warning : Severity::error;
         const std::string name(leaf(call.name.str()));
-        const std::vector<ListedModule> sources = modules_in(context_.program, f, *parameters);
+        const std::vector<ListedModule> sources = modules_in(context_, f, *parameters);
         for (const auto& [function, module, at] : sources)
             if (report(f, call, modules_.of_module(*function, *module, *at), *module, name, most)) return;
         if (!sources.empty() || parameters->shape != Shape::parameters) return;

@@ -28,7 +28,7 @@ struct Call {
     bool local = false;    // the arguments of `shadow` are the real ones, widened
     const char* why_not = "";
     bool target_was_finite = true;  // whether the values that it changes in place were finite before the op
-    std::vector<const TensorStats*> late_targets;           // of those on a device, known later
+    std::vector<std::shared_ptr<const TensorStats>> late_targets;  // of those on a device, known later
     mutable std::shared_ptr<const LateInputs> late_inputs;  // of those on a device; made by the first result
 
     struct Pair {

@@ -55,7 +55,7 @@ void Twin::measure_reduction(const trace::CollectiveRecord& like, const at::Tens
             parts_.collectives.add_figures(like, d);
         return;
     }
-    const Divergence* const late = parts_.late.divergence(real, exact);
+    const Figure<Divergence> late = parts_.late.divergence(real, exact);
     if (!late) return;
     // It is freed while the device still reads it, and was made on the stream of the collective's caller.
     exact.record_stream(c10::impl::VirtualGuardImpl(exact.device().type()).getStream(exact.device()));
@@ -86,6 +86,8 @@ bool Twin::prepare_or_blank(Call& call) {
             arguments_.prepare(call);
             return true;
         }
+    } catch (const c10::OutOfMemoryError&) {
+        parts_.shortage.give_up();
     } catch (const std::exception& e) {
         if (call.local)
             parts_.faults.measuring(call.info.name, e.what());

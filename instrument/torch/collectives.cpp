@@ -96,7 +96,7 @@ void look_at_inputs(Late& late, trace::CollectiveRecord& record, const OpInfo& i
             if (!late.serves(t)) {
                 looked = true;
                 finite &= !any_nonfinite(t);
-            } else if (const TensorStats* const stats = late.statistics(t)) {
+            } else if (const Figure<TensorStats> stats = late.statistics(t)) {
                 late.then([like = record, stats](LateStep& step) {
                     for (trace::CollectiveRecord& c : step.record.collectives)
                         if (same_kind(c, like)) ++(stats->nonfinite() == 0 ? c.finite_inputs : c.lost_inputs);

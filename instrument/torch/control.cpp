@@ -26,7 +26,16 @@ void Control::learn_rank(std::int32_t rank, std::int32_t local_rank, std::int32_
 
 void Control::begin_step(bool with_twin) {
     const std::lock_guard lock(mutex_);
-    twin_active_ = armed() && with_twin;
+    const bool active = armed() && with_twin;
+    twin_active_ = active && !given_up_;
+    if (given_up_) attends_only_ = active && follows();
+}
+
+bool Control::give_up() {
+    const std::lock_guard lock(mutex_);
+    if (given_up_.exchange(true)) return false;
+    if (twin_active_.exchange(false)) attends_only_ = follows();
+    return true;
 }
 
 bool Control::disarm(bool attend) {

@@ -39,6 +39,10 @@ public:
 
     // A step begins, with a twin or without.
     void begin_step(bool with_twin);
+    // The twin's memory is the program's from now on: there is no twin in any step. Ops are watched, and the twin's
+    // collectives attended. Returns whether it had not been given up before.
+    bool give_up();
+    bool given_up() const noexcept { return given_up_.load(std::memory_order_relaxed); }
     // Returns whether it was armed. `attend`: still take part in the twin's collectives if the twin is active.
     bool disarm(bool attend);
     // The file, the helper thread and the step are the parent's. Takes no lock: another thread of the parent may have
@@ -53,6 +57,7 @@ private:
     std::atomic<bool> armed_{true};
     std::atomic<bool> twin_active_{false};
     std::atomic<bool> attends_only_{false};
+    std::atomic<bool> given_up_{false};
 };
 
 }  // namespace mp::twin

@@ -100,9 +100,13 @@ public:
     }
 
     std::unique_ptr<Fence> fence() override {
+        std::vector<c10::Stream> used;
+        {
+            const std::lock_guard lock(mutex_);
+            used.swap(used_);
+        }
         auto events = std::make_unique<Events>();
-        const std::lock_guard lock(mutex_);
-        for (const c10::Stream& stream : std::exchange(used_, {})) events->add(stream);
+        for (const c10::Stream& stream : used) events->add(stream);
         return events;
     }
 
@@ -112,24 +116,33 @@ private:
 
     // The kernels in the context of one GPU.
     struct Gpu {
+        std::mutex mutex;
         bool tried = false;
         cuda::Measure measure;
         std::map<cuda::Stream, cuda::Scratch> scratch;
+
+        // The memory of a stream; null if there is none, or no kernels. What a thread sees first may wait for this GPU,
+        // and other threads that measure on it wait with it.
+        cuda::Scratch* scratch_of(cuda::Stream stream) {
+            const std::lock_guard lock(mutex);
+            if (!std::exchange(tried, true)) measure.load();
+            if (!measure.ready()) return nullptr;
+            cuda::Scratch& own = scratch[stream];
+            return own.ready() || own.make(stream) ? &own : nullptr;
+        }
     };
 
+    // The launch waits while the GPU's queue is full, so it holds no lock (see ShadowMap).
     template <typename Launch>
     bool launch(at::Device device, const Launch& run) noexcept {
         try {
             const c10::DeviceGuard on(device);
             const c10::Stream stream = guard().getStream(device);
             const cuda::Stream handle = native(stream);
-            const std::lock_guard lock(mutex_);
             Gpu& gpu = gpus_[static_cast<std::size_t>(device.index())];
-            if (!std::exchange(gpu.tried, true)) gpu.measure.load();
-            if (!gpu.measure.ready()) return false;
-            cuda::Scratch& scratch = gpu.scratch[handle];
-            if (!scratch.ready() && !scratch.make(handle)) return false;
-            if (!run(gpu.measure, handle, scratch)) return false;
+            cuda::Scratch* const scratch = gpu.scratch_of(handle);
+            if (!scratch || !run(gpu.measure, handle, *scratch)) return false;
+            const std::lock_guard lock(mutex_);
             if (std::find(used_.begin(), used_.end(), stream) == used_.end()) used_.push_back(stream);
             return true;
         } catch (const std::exception&) {
@@ -138,7 +151,7 @@ private:
     }
 
     const c10::DeviceType type_;
-    std::mutex mutex_;
+    std::mutex mutex_;  // of used_
     std::array<Gpu, kDevices> gpus_;
     std::vector<c10::Stream> used_;  // since the last fence
 };

@@ -85,6 +85,9 @@ public:
         if (info.writes) report_writes(stack);
     }
 
+    // Empty unless they are measured afterwards.
+    const std::vector<IValue>& arguments() const { return arguments_; }
+
     void done(const Stack& stack) const {
         const std::size_t results = op_.schema().returns().size();
         adapter_.coverage.op(census_dtype(stack, results, first_));
@@ -177,14 +180,15 @@ public:
         }
         if (adapter_.late.is_of_device(below) && adapter_.late.captures())
             adapter_.twin.leave(info_, op, below, stack);
-        else if (attends)
+        else if (attends && !adapter_.control.armed())
             adapter_.twin.run(info_, op, below, stack);
         else
-            observe(op, below, stack);
+            observe(op, below, stack, attends);
     }
 
 private:
-    void observe(const c10::OperatorHandle& op, DispatchKeySet below, Stack* stack) const {
+    // `attends`: the twin takes part, though there is none.
+    void observe(const c10::OperatorHandle& op, DispatchKeySet below, Stack* stack, bool attends) const {
         if (info_.rule == Rule::foreign) {
             if (adapter_.control.twin_active())
                 adapter_.twin.run(info_, op, below, stack);
@@ -198,23 +202,38 @@ private:
             op.redispatchBoxed(below, stack);
             return;
         }
+        static const std::vector<IValue> none;
         std::optional<Watch> watch;
         try {
             watch.emplace(adapter_, info_, op, *stack, seen);
         } catch (const std::exception& e) {
             adapter_.faults.internal(info_.name, e.what());
         }
-        if (adapter_.control.twin_active()) {
+        if (adapter_.control.twin_active() || attends)
             adapter_.twin.run(info_, op, below, stack);
-        } else {
-            const Internal internal;
-            op.redispatchBoxed(below, stack);
-        }
+        else
+            run_watched(op, below, stack, watch ? watch->arguments() : none);
         try {
             if (watch) watch->done(*stack);
         } catch (const std::exception& e) {
             adapter_.faults.internal(info_.name, e.what());
         }
+    }
+
+    // `arguments`: known where values are kept that can give way to the op.
+    void run_watched(const c10::OperatorHandle& op, DispatchKeySet below, Stack* stack,
+                     const std::vector<IValue>& arguments) const {
+        const Internal internal;
+        const std::size_t rest = stack->size() - info_.arguments.size();
+        try {
+            return op.redispatchBoxed(below, stack);
+        } catch (const c10::OutOfMemoryError&) {
+            const bool again =
+                arguments.size() == info_.arguments.size() && only_makes_results(info_, op, arguments);
+            if (!adapter_.shortage.give_up() || !again) throw;
+        }
+        put_back(*stack, rest, arguments);
+        op.redispatchBoxed(below, stack);
     }
 
     // Whether this fill_ with NaN is torch's own, of memory that has no content yet.

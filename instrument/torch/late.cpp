@@ -21,18 +21,13 @@ std::int64_t version_of(const at::Tensor& t) {
 
 }  // namespace
 
-void* Room::take_bytes(std::size_t bytes) {
+void* Room::take(std::size_t bytes) {
     bytes = (bytes + 15) & ~std::size_t{15};
-    if (bytes > kChunk) return nullptr;
     if (used_ + bytes > kChunk) {
         ++chunk_;
         used_ = 0;
     }
-    if (chunk_ >= chunks_.size()) {
-        void* const chunk = chunks_.size() < kChunks ? device_.pin(kChunk) : nullptr;
-        if (!chunk) return nullptr;
-        chunks_.push_back(static_cast<std::byte*>(chunk));
-    }
+    if (chunk_ >= chunks_.size()) return nullptr;
     std::byte* const at = chunks_[chunk_] + used_;
     used_ += bytes;
     std::memset(at, 0, bytes);
@@ -47,77 +42,95 @@ trace::TensorRecord* LateStep::tensor(trace::TensorKind kind, std::string_view n
     return found == tensors_.end() ? nullptr : &record.tensors[found->second];
 }
 
-template <typename T>
-T* Late::take(std::size_t count) {
-    if (!room_) {
-        if (rooms_.empty()) {
-            room_ = std::make_unique<Room>(*device_);
-        } else {
-            room_ = std::move(rooms_.back());
-            rooms_.pop_back();
-        }
-    }
-    return room_->take<T>(count);
+// The room of the step that runs. Called under the lock.
+std::shared_ptr<Room> Late::room() {
+    if (room_) return room_;
+    if (rooms_.empty()) rooms_.push_back(std::make_unique<Room>());
+    room_ = std::shared_ptr<Room>(rooms_.back().release(), [this](Room* room) { leave(room); });
+    rooms_.pop_back();
+    return room_;
 }
 
-const TensorStats* Late::statistics(const at::Tensor& t, const ExponentHistogram** histogram) {
+// Nobody holds a figure of the room any more. What was launched for it may not have run, so it is used again after the
+// step that runs now.
+void Late::leave(Room* room) {
+    const std::lock_guard lock(mutex_);
+    left_.emplace_back(room);
+}
+
+template <typename T>
+std::shared_ptr<T> Late::take() {
+    static_assert(sizeof(T) <= Room::kChunk);
+    void* chunk = nullptr;
+    for (;;) {
+        std::shared_ptr<Room> here;
+        {
+            const std::lock_guard lock(mutex_);
+            here = room();
+            if (chunk) here->add(std::exchange(chunk, nullptr));
+            if (void* const at = here->take(sizeof(T))) return {std::move(here), static_cast<T*>(at)};
+            if (!here->wants_chunk()) return nullptr;
+        }
+        chunk = device_->pin(Room::kChunk);
+        if (!chunk) return nullptr;
+    }
+}
+
+Figure<TensorStats> Late::statistics(const at::Tensor& t, Figure<ExponentHistogram>* histogram) {
     cpu::TensorView view;
     if (t.numel() == 0 || !view_of_memory(t, view)) return nullptr;
-    const std::lock_guard lock(mutex_);
-    auto* const figures = take<TensorStats>();
-    auto* const bins = histogram ? take<ExponentHistogram>() : nullptr;
+    const auto figures = take<TensorStats>();
+    const auto bins = histogram ? take<ExponentHistogram>() : nullptr;
     if (!figures || (histogram && !bins)) return nullptr;
-    if (!device_->statistics(t.device(), &view, 1, figures, bins)) return nullptr;
+    if (!device_->statistics(t.device(), &view, 1, figures.get(), bins.get())) return nullptr;
     if (histogram) *histogram = bins;
     return figures;
 }
 
-const TensorStats* Late::input_statistics(const at::Tensor& t) {
+Figure<TensorStats> Late::input_statistics(const at::Tensor& t) {
     {
         const std::lock_guard lock(mutex_);
         const auto found = known_.find(t.unsafeGetTensorImpl());
         if (found != known_.end() && found->second.version == version_of(t)) return found->second.stats;
     }
-    const TensorStats* const stats = statistics(t);
+    const Figure<TensorStats> stats = statistics(t);
     remember(t, stats);
     return stats;
 }
 
-void Late::remember(const at::Tensor& t, const TensorStats* stats) {
+void Late::remember(const at::Tensor& t, Figure<TensorStats> stats) {
     if (!stats || version_of(t) < 0) return;
+    Known known{c10::weak_intrusive_ptr<c10::TensorImpl>(t.getIntrusivePtr()), version_of(t),
+                std::move(stats)};
     const std::lock_guard lock(mutex_);
-    known_.insert_or_assign(
-        t.unsafeGetTensorImpl(),
-        Known{c10::weak_intrusive_ptr<c10::TensorImpl>(t.getIntrusivePtr()), version_of(t), stats});
+    const auto [at, added] = known_.try_emplace(t.unsafeGetTensorImpl(), std::move(known));
+    if (!added) std::swap(at->second, known);
 }
 
-const Divergence* Late::divergence(const at::Tensor& real, const at::Tensor& twin) {
+Figure<Divergence> Late::divergence(const at::Tensor& real, const at::Tensor& twin) {
     cpu::TensorView x, y;
     if (real.numel() == 0 || !view_of_memory(real, x) || !view_of_memory(twin, y)) return nullptr;
-    const std::lock_guard lock(mutex_);
-    auto* const figures = take<Divergence>();
-    return figures && device_->divergence(real.device(), &x, &y, 1, figures) ? figures : nullptr;
+    const auto figures = take<Divergence>();
+    return figures && device_->divergence(real.device(), &x, &y, 1, figures.get()) ? figures : nullptr;
 }
 
-const cpu::Standstill* Late::standstill(const at::Tensor& before, const at::Tensor& after,
-                                        const at::Tensor& wanted_before, const at::Tensor& wanted_after) {
+Figure<cpu::Standstill> Late::standstill(const at::Tensor& before, const at::Tensor& after,
+                                         const at::Tensor& wanted_before, const at::Tensor& wanted_after) {
     cpu::TensorView views[4];
     const at::Tensor* const tensors[] = {&before, &after, &wanted_before, &wanted_after};
     for (int i = 0; i < 4; ++i)
         if (!view_of_memory(*tensors[i], views[i])) return nullptr;
-    const std::lock_guard lock(mutex_);
-    auto* const figures = take<cpu::Standstill>();
+    const auto figures = take<cpu::Standstill>();
     const bool launched = figures && device_->standstill(after.device(), &views[0], &views[1], &views[2],
-                                                         &views[3], 1, figures);
+                                                         &views[3], 1, figures.get());
     return launched ? figures : nullptr;
 }
 
 Late::Value Late::value(const at::Tensor& t) {
     Value value;
     if (t.numel() != 1 || t.is_complex()) return value;
-    const std::lock_guard lock(mutex_);
-    void* const bytes = take<std::uint64_t>(2);
-    if (!bytes || !device_->copy(t, bytes)) return value;
+    const auto bytes = take<Value::Bytes>();
+    if (!bytes || !device_->copy(t, bytes.get())) return value;
     value.bytes_ = bytes;
     value.type_ = t.scalar_type();
     return value;
@@ -126,7 +139,7 @@ Late::Value Late::value(const at::Tensor& t) {
 // Without the dispatcher: the program's ops may wait for the lock under which this is called.
 double Late::Value::get() const {
     const auto read = [this](auto value) {
-        std::memcpy(&value, bytes_, sizeof value);
+        std::memcpy(&value, bytes_.get(), sizeof value);
         return static_cast<double>(value);
     };
     switch (type_) {
@@ -151,18 +164,22 @@ void Late::then(Completion completion) {
 }
 
 void Late::end_step(trace::StepRecord record, Ledger::Entries ops, const Write& write) {
-    const std::lock_guard lock(mutex_);
-    Step step{LateStep(std::move(record), std::move(ops)), std::move(completions_), std::move(room_),
-              nullptr};
-    completions_.clear();
-    known_.clear();
-    if (!step.completions.empty()) step.fence = device_->fence();
+    Step step{LateStep(std::move(record), std::move(ops)), {}, {}, nullptr};
+    decltype(known_) known;
+    std::shared_ptr<Room> room;
+    {
+        const std::lock_guard lock(mutex_);
+        step.completions.swap(completions_);
+        step.rooms.swap(left_);
+        known.swap(known_);
+        room.swap(room_);
+    }
+    if (!step.completions.empty() || !step.rooms.empty()) step.fence = device_->fence();
     steps_.push_back(std::move(step));
     write_complete(false, write);
 }
 
 std::size_t Late::finish(const Write& write, bool wait) {
-    const std::lock_guard lock(mutex_);
     write_complete(wait, write);
     return steps_.size();
 }
@@ -174,9 +191,10 @@ void Late::write_complete(bool wait, const Write& write) {
         for (const Completion& complete : step.completions) complete(step.figures);
         step.figures.record.ops = Ledger::records(std::move(step.figures.ops));
         write(step.figures.record);
-        if (step.room) {
-            step.room->clear();
-            rooms_.push_back(std::move(step.room));
+        const std::lock_guard lock(mutex_);
+        for (std::unique_ptr<Room>& room : step.rooms) {
+            room->clear();
+            rooms_.push_back(std::move(room));
         }
     }
 }

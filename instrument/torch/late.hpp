@@ -17,26 +17,27 @@
 
 namespace mp::twin {
 
-// Pinned memory for the figures of one step. It is given back when the step is complete.
+// Pinned memory for the figures of one step.
 class Room {
 public:
-    explicit Room(Device& device) : device_(device) {}
-    // `count` objects, zeroed; null when the limit is reached.
-    template <typename T>
-    T* take(std::size_t count) {
-        return static_cast<T*>(take_bytes(count * sizeof(T)));
-    }
+    static constexpr std::size_t kChunk = 1 << 20;
+
+    // Zeroed. Null when a chunk is needed for it, or when the limit is reached.
+    void* take(std::size_t bytes);
+    bool wants_chunk() const { return chunks_.size() < kChunks && chunk_ >= chunks_.size(); }
+    void add(void* chunk) { chunks_.push_back(static_cast<std::byte*>(chunk)); }
     void clear() { chunk_ = used_ = 0; }
 
 private:
-    static constexpr std::size_t kChunk = 1 << 20;
     static constexpr std::size_t kChunks = 64;
-    void* take_bytes(std::size_t bytes);
 
-    Device& device_;
     std::vector<std::byte*> chunks_;  // pinned for the life of the process
     std::size_t chunk_ = 0, used_ = 0;
 };
+
+// What the device writes, and while it is held, its room. Null: not measured.
+template <typename T>
+using Figure = std::shared_ptr<const T>;
 
 // A step whose record waits for figures of a device.
 struct LateStep {
@@ -54,7 +55,8 @@ private:
 
 // Measures tensors on a device. Its figures come later than the calls: each measure gives the place of a figure, and
 // then() says what to do with it when the figures of the step are complete. Steps are completed in their order. On the
-// CPU nothing is late, and serves() is false. Safe from any thread.
+// CPU nothing is late, and serves() is false. Safe from any thread; steps end one at a time. Nothing is launched or
+// pinned under the lock (see ShadowMap).
 class Late {
 public:
     explicit Late(std::unique_ptr<Device> device) : device_(std::move(device)) {}
@@ -67,14 +69,14 @@ public:
     bool captures() noexcept { return device_ && device_->captures(); }
 
     // Null when the tensor cannot be measured.
-    const TensorStats* statistics(const at::Tensor&, const ExponentHistogram** histogram = nullptr);
+    Figure<TensorStats> statistics(const at::Tensor&, Figure<ExponentHistogram>* histogram = nullptr);
     // The same for an input of an op. Most inputs are results of this step, whose statistics are remembered.
-    const TensorStats* input_statistics(const at::Tensor&);
+    Figure<TensorStats> input_statistics(const at::Tensor&);
     // A result that the op did not write in place.
-    void remember(const at::Tensor&, const TensorStats*);
-    const Divergence* divergence(const at::Tensor& real, const at::Tensor& twin);
-    const cpu::Standstill* standstill(const at::Tensor& before, const at::Tensor& after,
-                                      const at::Tensor& wanted_before, const at::Tensor& wanted_after);
+    void remember(const at::Tensor&, Figure<TensorStats>);
+    Figure<Divergence> divergence(const at::Tensor& real, const at::Tensor& twin);
+    Figure<cpu::Standstill> standstill(const at::Tensor& before, const at::Tensor& after,
+                                       const at::Tensor& wanted_before, const at::Tensor& wanted_after);
     // The value of a tensor of one element.
     class Value {
     public:
@@ -83,7 +85,10 @@ public:
 
     private:
         friend class Late;
-        const void* bytes_ = nullptr;
+        struct Bytes {
+            std::byte value[16];
+        };
+        Figure<Bytes> bytes_;
         at::ScalarType type_ = at::ScalarType::Undefined;
     };
     Value value(const at::Tensor&);
@@ -99,10 +104,11 @@ public:
     std::size_t finish(const Write& write, bool wait);
 
 private:
+    using Rooms = std::vector<std::unique_ptr<Room>>;
     struct Step {
         LateStep figures;
         std::vector<Completion> completions;
-        std::unique_ptr<Room> room;
+        Rooms rooms;  // that may be used again when the fence has passed
         std::unique_ptr<Device::Fence> fence;
     };
 
@@ -110,20 +116,24 @@ private:
     struct Known {
         c10::weak_intrusive_ptr<c10::TensorImpl> tensor;
         std::int64_t version;
-        const TensorStats* stats;
+        Figure<TensorStats> stats;
     };
 
     void write_complete(bool wait, const Write& write);
+    // A place for the device to write to.
     template <typename T>
-    T* take(std::size_t count = 1);
+    std::shared_ptr<T> take();
+    std::shared_ptr<Room> room();
+    void leave(Room*);
 
     const std::unique_ptr<Device> device_;
+    std::deque<Step> steps_;  // ended, not complete
     std::mutex mutex_;
-    std::unique_ptr<Room> room_;                               // of the step that runs
-    std::vector<std::unique_ptr<Room>> rooms_;                 // free
-    std::vector<Completion> completions_;                      // of the step that runs
-    std::unordered_map<const c10::TensorImpl*, Known> known_;  // of the step that runs
-    std::deque<Step> steps_;                                   // ended, not complete
+    std::shared_ptr<Room> room_;  // of the step that runs, as the next three
+    Rooms left_;                  // whose figures nobody holds, while the device may still write them
+    std::vector<Completion> completions_;
+    std::unordered_map<const c10::TensorImpl*, Known> known_;
+    Rooms rooms_;  // free
 };
 
 }  // namespace mp::twin

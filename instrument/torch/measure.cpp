@@ -40,19 +40,19 @@ struct Inputs {
 
 // Of the inputs of an op whose result may be non-finite, or far from the twin's.
 struct LateInputs {
-    std::vector<const TensorStats*> stats;
-    std::vector<const Divergence*> divergences;
+    std::vector<Figure<TensorStats>> stats;
+    std::vector<Figure<Divergence>> divergences;
     bool finite_numbers = true;
 
     Inputs inputs() const {
         Inputs all;
         all.finite = finite_numbers;
-        for (const TensorStats* s : stats) all.add(*s);
+        for (const auto& s : stats) all.add(*s);
         return all;
     }
     double error() const {
         double largest = 0;
-        for (const Divergence* d : divergences) raise_error(largest, *d);
+        for (const auto& d : divergences) raise_error(largest, *d);
         return largest;
     }
 };
@@ -235,14 +235,12 @@ Verdict judge_watched(const OpInfo& op, const TensorStats& stats, bool target_wa
 
 // Figures of a device that are not there yet.
 struct LateOutcome {
-    const TensorStats* stats = nullptr;
-    const Divergence* cum = nullptr;
-    const Divergence* loc = nullptr;
-    const Divergence* prop = nullptr;
-    const ExponentHistogram* exponents = nullptr;
+    Figure<TensorStats> stats;
+    Figure<Divergence> cum, loc, prop;
+    Figure<ExponentHistogram> exponents;
 
     Outcome outcome() const {
-        Outcome o{*stats, {}, {}, {}, cum != nullptr, loc != nullptr, exponents};
+        Outcome o{*stats, {}, {}, {}, cum != nullptr, loc != nullptr, exponents.get()};
         if (cum) o.cum = *cum;
         if (loc) o.loc = *loc;
         if (prop) o.prop = *prop;
@@ -264,8 +262,8 @@ std::shared_ptr<const LateInputs> measure_inputs_late(Late& late, const OpInfo& 
     auto inputs = std::make_shared<LateInputs>();
     inputs->finite_numbers = numbers_are_finite(arguments);
     for_each_input(op, arguments, [&](const at::Tensor& t) {
-        if (const TensorStats* s = late.serves(t) ? late.input_statistics(t) : nullptr)
-            inputs->stats.push_back(s);
+        if (auto s = late.serves(t) ? late.input_statistics(t) : nullptr)
+            inputs->stats.push_back(std::move(s));
     });
     return inputs;
 }
@@ -277,8 +275,8 @@ std::shared_ptr<const LateInputs> measure_inputs_late(Late& late, const OpInfo& 
     auto inputs = std::make_shared<LateInputs>(*measure_inputs_late(late, op, call.real));
     if (errors)
         for_each_input_pair(call, [&](const at::Tensor& x, const at::Tensor& y) {
-            if (const Divergence* d = late.serves(x) ? late.divergence(x, y) : nullptr)
-                inputs->divergences.push_back(d);
+            if (auto d = late.serves(x) ? late.divergence(x, y) : nullptr)
+                inputs->divergences.push_back(std::move(d));
         });
     return call.late_inputs = std::move(inputs);
 }
@@ -306,7 +304,7 @@ void measure_result_late(Parts& parts, const Site& site, const OpInfo& op, const
                 finite = call.target_was_finite](trace::OpRecord& r) {
                    if (glance && figures.stats->nonfinite() == 0) return;
                    bool target_was_finite = finite;
-                   for (const TensorStats* target : targets) target_was_finite &= target->nonfinite() == 0;
+                   for (const auto& target : targets) target_was_finite &= target->nonfinite() == 0;
                    const Outcome o = figures.outcome();
                    put_outcome(r, ordinal, o,
                                judge(
@@ -374,7 +372,7 @@ void watch_results(Parts& parts, const Site& site, const OpInfo& op, const std::
     const TwinScope scope;
     std::shared_ptr<const LateInputs> inputs;
     const auto watch_late = [&](const at::Tensor& t) {
-        const TensorStats* const stats = parts.late.statistics(t);
+        const Figure<TensorStats> stats = parts.late.statistics(t);
         if (!stats) return;
         if (!op.writes) parts.late.remember(t, stats);
         if (!inputs) inputs = measure_inputs_late(parts.late, op, arguments);
@@ -466,7 +464,7 @@ void measure_absorption(Parts& parts, const Site& site, const OpInfo& op, const 
         if (!comparable(after, *tensor)) return;
     const at::ScalarType dtype = after.scalar_type();
     if (parts.late.serves(after)) {
-        const cpu::Standstill* const still = parts.late.standstill(before, after, twin_before, twin_after);
+        const Figure<cpu::Standstill> still = parts.late.standstill(before, after, twin_before, twin_after);
         if (!still) return;
         return fill_later(parts, site, op, dtype, [still](trace::OpRecord& r) { put_absorption(r, *still); });
     }
@@ -493,8 +491,8 @@ void measure_sum(Parts& parts, const Site& site, const OpInfo& op, const at::Ten
                                   in_fp32(addend));
     }
     // Which one is the running sum shows later, so both are measured.
-    const TensorStats* const stats[] = {parts.late.statistics(left), parts.late.statistics(right)};
-    const cpu::Standstill* const still[] = {
+    const Figure<TensorStats> stats[] = {parts.late.statistics(left), parts.late.statistics(right)};
+    const Figure<cpu::Standstill> still[] = {
         parts.late.standstill(left.expand(result.sizes()), result, zero, in_fp32(right)),
         parts.late.standstill(right.expand(result.sizes()), result, zero, in_fp32(left))};
     if (!stats[0] || !stats[1] || !still[0] || !still[1]) return;

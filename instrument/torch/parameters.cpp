@@ -269,6 +269,16 @@ void Parameters::forget_values() {
         for (Master& master : masters) master.before.reset(), master.twin_before.reset();
 }
 
+bool Parameters::drop_values() {
+    const std::lock_guard lock(mutex_);
+    const bool any = !kept_.empty() || !some_.empty();
+    kept_.clear();
+    some_.clear();
+    for (auto& [name, masters] : mastered_)
+        for (Master& master : masters) master.before.reset(), master.twin_before.reset();
+    return any;
+}
+
 // Averages of weights change between steps, but not in an optimizer.
 void Parameters::keep_untrained(ShadowMap& shadows) {
     const TwinScope scope;
@@ -302,7 +312,7 @@ void Parameters::put_change(trace::TensorRecord& record, const at::Tensor& real,
     if (now.sizes() != was.real.sizes() || wanted.sizes() != was.twin.sizes()) return;
     const at::Tensor change = now.sub(was.real), twin_change = wanted.sub(was.twin);
     if (late_.serves(change)) {
-        const Divergence* const divergence = late_.divergence(change, twin_change);
+        const Figure<Divergence> divergence = late_.divergence(change, twin_change);
         if (!divergence) return;
         late_.then([name = record.name, divergence](LateStep& step) {
             if (trace::TensorRecord* const r = step.tensor(trace::TensorKind::parameter, name))
@@ -365,10 +375,10 @@ Parameters::WideElsewhere Parameters::wide_elsewhere(const std::vector<Live>& al
 
 bool Parameters::put_figures_late(const trace::TensorRecord& record, const at::Tensor& real,
                                   const at::Tensor& twin, const WideElsewhere& wide) {
-    const TensorStats* const stats = late_.statistics(real);
-    const Divergence* const divergence = twin.defined() ? late_.divergence(real, twin) : nullptr;
+    const Figure<TensorStats> stats = late_.statistics(real);
+    const Figure<Divergence> divergence = twin.defined() ? late_.divergence(real, twin) : nullptr;
     if (!stats || (twin.defined() && !divergence)) return false;
-    const cpu::Standstill* still = nullptr;
+    Figure<cpu::Standstill> still;
     if (const Kept* const was = kept(record))
         with_update(was->before, was->twin_before, real, twin,
                     [&](const auto&... tensors) { still = late_.standstill(tensors...); });

@@ -51,6 +51,8 @@ public:
     void keep_untrained(ShadowMap&);
     // Values that did not move at all stay for one more measure(): they may be written after the optimizer's step.
     void forget_values();
+    // All of them, at once. Returns whether there were any.
+    bool drop_values();
     // Changes every weight of the twin by less than one rounding to 16 bits, by numbers that are the same in every run.
     void disturb(ShadowMap&);
     // The module that owns a parameter; 0: unknown.

@@ -19,6 +19,7 @@
 #include "instrument/torch/pool.hpp"
 #include "instrument/torch/recording.hpp"
 #include "instrument/torch/shadow_map.hpp"
+#include "instrument/torch/shortage.hpp"
 #include "instrument/torch/sources.hpp"
 
 namespace mp::twin {
@@ -50,6 +51,7 @@ struct Parts {
     Parameters parameters{layers, masters, late,
                           !control.options().save_twin.empty() || !control.options().save_real.empty(),
                           control.identity().world_size > 1};
+    Shortage shortage{control, notes, shadows, parameters};
 };
 
 }  // namespace mp::twin

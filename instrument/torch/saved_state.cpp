@@ -37,7 +37,7 @@ void save(const std::string& pattern, Parts& parts, ShadowMap* shadows) {
 }  // namespace
 
 void save_state(Parts& parts) {
-    save(parts.control.options().save_twin, parts, &parts.shadows);
+    if (!parts.control.given_up()) save(parts.control.options().save_twin, parts, &parts.shadows);
     save(parts.control.options().save_real, parts, nullptr);
 }
 

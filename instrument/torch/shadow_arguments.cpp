@@ -1,6 +1,7 @@
 #include "instrument/torch/shadow_arguments.hpp"
 
 #include <cctype>
+#include <limits>
 #include <stdexcept>
 
 #include "instrument/torch/tensors.hpp"
@@ -75,14 +76,16 @@ void ShadowArguments::prepare(Call& call) {
         call.shadow.push_back(convert(call, call.info.arguments[i], call.real[i]));
 }
 
-// Arguments of the right shapes without values, for a collective that this rank can only attend.
+// Arguments of the right shapes for a collective that this rank can only attend. Their values are NaN, so that the
+// twins of other ranks do not take them for results.
 void ShadowArguments::prepare_blanks(Call& call) {
     const TwinScope scope;
     call.shadow = call.real;
     call.written_floats.clear();
     for (IValue& value : call.shadow) {
         const auto blank = [](const at::Tensor& t) {
-            return carries_floats(t) ? at::zeros(t.sizes(), t.options().dtype(twin_dtype(t.scalar_type())))
+            return carries_floats(t) ? at::full(t.sizes(), std::numeric_limits<double>::quiet_NaN(),
+                                                t.options().dtype(twin_dtype(t.scalar_type())))
                                      : t.clone();
         };
         if (value.isTensor() && value.toTensor().defined()) value = blank(value.toTensor());

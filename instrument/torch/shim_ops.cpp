@@ -21,6 +21,8 @@ void guarded(const char* where, const Work& work) {
     try {
         const Internal internal;
         work(*a);
+    } catch (const c10::OutOfMemoryError&) {
+        a->shortage.give_up();
     } catch (const std::exception& e) {
         a->faults.internal(where, e.what());
     }

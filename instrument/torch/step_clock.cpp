@@ -53,7 +53,8 @@ void StepClock::begin_step() {
     tensors_.begin_step();
     parts_.now.ordinal = 0;
     parts_.now.backward_ran = false;
-    if (options.mode == trace::Mode::step) parts_.shadows.clear();
+    // Also what another thread has bound since the twin was given up.
+    if (options.mode == trace::Mode::step || parts_.control.given_up()) parts_.shadows.clear();
     const bool sampled = takes_sample(step);
     // Twins whose values live on, or that other ranks attend, are not left out.
     parts_.control.begin_step(options.mode == trace::Mode::trajectory ||

@@ -36,7 +36,7 @@ bool StepTensors::measures() const {
 void StepTensors::before_optimizer() {
     if (!measures()) return;
     gradients_ = parts_.parameters.measure(shadows(), trace::TensorKind::gradient, false);
-    if (parts_.ledger.sampled()) parts_.parameters.keep_values(shadows());
+    if (parts_.ledger.sampled() && !parts_.control.given_up()) parts_.parameters.keep_values(shadows());
 }
 
 void StepTensors::measure_gradients(Gradients which) {

@@ -63,6 +63,12 @@ bool joins_dtypes(const Call& call) {
 #endif
 }
 
+// Whether a device had no memory for the twin: the program would be the next to find none. A twin without a history
+// frees its memory after each op.
+bool ends_the_twin(const Call& call, const std::exception& e) {
+    return !call.local && dynamic_cast<const c10::OutOfMemoryError*>(&e) != nullptr;
+}
+
 // The first line of a torch error: the rest is a C++ stack trace.
 std::string first_line(const std::exception& e) {
     const std::string_view what = e.what();
@@ -90,8 +96,15 @@ void Twin::run(const OpInfo& info, const c10::OperatorHandle& op, c10::DispatchK
         take_arguments(call);
         follow(call);
         if (!call.outdated.empty()) report_outdated(call);
+    } catch (const GivenUp&) {
+        return;
     } catch (const std::exception& e) {
         if (call.state == Call::Real::running) throw;
+        if (ends_the_twin(call, e)) {
+            parts_.shortage.give_up();
+            if (call.state == Call::Real::pending) run_real(call);
+            return;
+        }
         parts_.faults.internal(info.name, first_line(e));
         if (call.state == Call::Real::pending) run_real(call);
         lose_results(call);
@@ -110,6 +123,8 @@ void Twin::leave(const OpInfo& info, const c10::OperatorHandle& op, c10::Dispatc
         });
         parts_.coverage.unshadowed(info.name, "recorded in a CUDA graph, whose replays are not seen",
                                    result_bytes(call));
+    } catch (const GivenUp&) {
+        return;
     } catch (const std::exception& e) {
         if (call.state != Call::Real::done) throw;
         parts_.faults.internal(info.name, first_line(e));
@@ -155,9 +170,19 @@ void Twin::take_arguments(Call& call) {
 
 void Twin::run_real(Call& call) {
     const Internal internal;
+    const std::size_t below = call.stack->size() - call.real.size();
     call.state = Call::Real::running;
+    try {
+        call.op.redispatchBoxed(call.below, call.stack);
+        call.state = Call::Real::done;
+        return;
+    } catch (const c10::OutOfMemoryError&) {
+        if (!parts_.shortage.give_up() || !only_makes_results(call.info, call.op, call.real)) throw;
+    }
+    put_back(*call.stack, below, call.real);
     call.op.redispatchBoxed(call.below, call.stack);
     call.state = Call::Real::done;
+    throw GivenUp();
 }
 
 bool Twin::run_shadow(Call& call, Stack& results) {
@@ -173,6 +198,7 @@ bool Twin::run_shadow(Call& call, Stack& results) {
         }
         return true;
     } catch (const std::exception& e) {
+        if (ends_the_twin(call, e)) throw;
         parts_.coverage.failed(call.info.name, first_line(e), result_bytes(call));
         lose_results(call);
         return false;
@@ -335,7 +361,7 @@ void Twin::look_at_targets(Call& call) const {
             if (!has_plain_memory(t) || !(any_dtype || is_low_precision(t.scalar_type()))) return;
             if (!parts_.late.serves(t))
                 call.target_was_finite &= !any_nonfinite(t);
-            else if (const TensorStats* const stats = parts_.late.statistics(t))
+            else if (const Figure<TensorStats> stats = parts_.late.statistics(t))
                 call.late_targets.push_back(stats);
         });
     }

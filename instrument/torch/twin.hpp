@@ -1,5 +1,6 @@
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <memory>
 
@@ -26,7 +27,9 @@ public:
 private:
     // ---- Steps of every rule.
     void take_arguments(Call&);
+    // Throws GivenUp where the program has needed the twin's memory.
     void run_real(Call&);
+    struct GivenUp : std::exception {};
     // Sets the results of the same op on the shadows. If the op threw, returns false and the results have no shadow.
     bool run_shadow(Call&, Stack& results);
     void bind_results(Call&, const Stack& results);

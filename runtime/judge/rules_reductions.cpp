@@ -267,6 +267,14 @@ void judge_twin(Case& c) {
                                  (first ? "; first in " + place_text(first->total) : ""));
 }
 
+// What was compared before is true; the rest of the run was not compared.
+void judge_given_up(Case& c) {
+    for (const RunModel::Note& n : c.model.notes)
+        if (n.kind == NoteKind::given_up)
+            c.out.inconclusive.push_back("from step " + std::to_string(n.first.value) +
+                                         " on: " + shown(n.text));
+}
+
 void judge_observed(Case& c) {
     const RunModel& m = c.model;
     auto& out = c.out.inconclusive;
@@ -287,6 +295,7 @@ void judge_observed(Case& c) {
     judge_ends(c);
     judge_outside(c);
     judge_twin(c);
+    judge_given_up(c);
     const std::uint64_t asked = m.coverage.shadowed + m.coverage.unshadowed;
     if (!has_twin(m) || asked == 0) return;
     const double share = static_cast<double>(m.coverage.shadowed) / static_cast<double>(asked);

@@ -82,9 +82,9 @@ std::string_view name_of(Mode mode) {
 }
 
 std::string_view name_of(NoteKind kind) {
-    constexpr std::array<std::string_view, 11> kNames{"not_observed",  "seed",     "leak",   "disarmed",
-                                                      "lossy",         "memory",   "end",    "policy",
-                                                      "outdated_copy", "decision", "sampled"};
+    constexpr std::array<std::string_view, 12> kNames{"not_observed",  "seed",     "leak",    "disarmed",
+                                                      "lossy",         "memory",   "end",     "policy",
+                                                      "outdated_copy", "decision", "sampled", "given_up"};
     return kNames.at(static_cast<std::size_t>(kind));
 }
 

@@ -15,7 +15,7 @@ static_assert(static_cast<int>(DType::unknown) == 0 && static_cast<int>(DType::f
               static_cast<int>(DType::e4m3) == 6 && static_cast<int>(DType::e5m2) == 7 &&
               static_cast<int>(DType::lowp) == 8 && static_cast<int>(DType::int64) == 9 &&
               static_cast<int>(DType::boolean) == 17);
-static_assert(static_cast<int>(last_of(Mode{})) == 4 && static_cast<int>(last_of(NoteKind{})) == 10 &&
+static_assert(static_cast<int>(last_of(Mode{})) == 4 && static_cast<int>(last_of(NoteKind{})) == 11 &&
               static_cast<int>(last_of(TensorKind{})) == 3 && static_cast<int>(last_of(Phase{})) == 4 &&
               static_cast<int>(last_of(TensorRole{})) == 6);
 

@@ -530,7 +530,8 @@ enum class NoteKind : std::uint8_t {
              // "autocast:cpu=bf16", "ddp", "tf32:matmul=off,cudnn=on"; "@layer" may follow
     outdated_copy,  // a layer whose forward read autocast's copy of a weight after the weight had changed
     decision,  // an op whose integers differ in the twin and which the program reads: the twin uses the program's
-    sampled,  // how many steps were measured in full, where the time for it is limited
+    sampled,   // how many steps were measured in full, where the time for it is limited
+    given_up,  // what was freed from this step on because a device had no memory left, and is unknown since
 };
 
 // Recorded once per (kind, text), then counted.
@@ -555,6 +556,6 @@ inline constexpr Mode last_of(Mode) { return Mode::trajectory; }
 inline constexpr TensorKind last_of(TensorKind) { return TensorKind::optimizer_state; }
 inline constexpr TensorRole last_of(TensorRole) { return TensorRole::checkpoint; }
 inline constexpr Phase last_of(Phase) { return Phase::optimizer; }
-inline constexpr NoteKind last_of(NoteKind) { return NoteKind::sampled; }
+inline constexpr NoteKind last_of(NoteKind) { return NoteKind::given_up; }
 
 }  // namespace mp::trace

@@ -39,6 +39,7 @@ LAYERS = {
         ledger
         late
         collectives losses parameters
+        shortage
         parts
         gradient_sums measure memory_notes saved_state step_tensors
         sample step_clock

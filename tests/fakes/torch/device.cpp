@@ -127,6 +127,10 @@ public:
         std::size_t size = 512;
         while (size < bytes) size *= 2;
         const std::lock_guard lock(mutex_);
+        TORCH_CHECK_WITH(OutOfMemoryError, used_ + size <= limit(), "late: out of memory: ", used_, " of ",
+                         limit(), " bytes are in use, ", size, " are wanted");
+        used_ += size;
+        most_ = std::max(most_, used_);
         std::vector<void*>& free = free_[{late::current, size}];
         void* at = nullptr;
         if (free.empty()) {
@@ -151,6 +155,11 @@ public:
         if (block != blocks_.end() && block->second.stream != stream) block->second.users.insert(stream);
     }
 
+    std::size_t most() {
+        const std::lock_guard lock(mutex_);
+        return most_;
+    }
+
     static Memory& only() {
         static Memory* const memory = new Memory;
         return *memory;
@@ -162,6 +171,18 @@ private:
         c10::StreamId stream = 0;
         std::set<c10::StreamId> users{};
     };
+
+    // MP_LATE_MEMORY: the bytes of the device; MP_LATE_MEMORY_OF: the rank for which that holds, else all.
+    static std::size_t limit() {
+        static const std::size_t bytes = [] {
+            const char* const given = std::getenv("MP_LATE_MEMORY");
+            const char* const of = std::getenv("MP_LATE_MEMORY_OF");
+            const char* const rank = std::getenv("RANK");
+            const bool holds = given && !(of && rank && std::strcmp(of, rank) != 0);
+            return holds ? static_cast<std::size_t>(std::atoll(given)) : ~std::size_t{0};
+        }();
+        return bytes;
+    }
 
     void* carve(std::size_t size) {
         constexpr std::size_t kChunk = std::size_t{32} << 20;
@@ -184,6 +205,7 @@ private:
         Memory& memory = only();
         const std::lock_guard lock(memory.mutex_);
         const Block block = memory.blocks_.extract(at).mapped();
+        memory.used_ -= block.size;
         const CUstream stream = of_pool(block.stream);
         for (const c10::StreamId user : block.users) {
             CUevent event = nullptr;
@@ -201,6 +223,7 @@ private:
     std::map<std::pair<c10::StreamId, std::size_t>, std::vector<void*>> free_;
     char* next_ = nullptr;
     std::size_t left_ = 0;
+    std::size_t used_ = 0, most_ = 0;
 };
 
 // Of the host, for the device.
@@ -335,6 +358,9 @@ at::Generator next_numbers(const std::optional<at::Generator>& given) {
 // For late.py, so that asking is no op of torch.
 extern "C" __attribute__((visibility("default"))) std::uint64_t late_synchronisations() {
     return mp::late::synchronisations;
+}
+extern "C" __attribute__((visibility("default"))) std::uint64_t late_most_memory() {
+    return mp::late::Memory::only().most();
 }
 extern "C" __attribute__((visibility("default"))) void late_seed(std::uint64_t seed) {
     at::detail::getPrivateUse1Hooks().getDefaultGenerator(0).unsafeGetGeneratorImpl()->set_current_seed(seed);

@@ -1,5 +1,5 @@
-"""Two threads on the device "late". One launches an op whose twin copies, and the queue is full: that copy waits until
-the other thread has launched an op in place. Prints whether a copy has waited.
+"""Two threads on the device "late". One launches an op whose twin copies, or that is measured, and the queue is full:
+the copy or the measuring kernel waits until the other thread has launched an op in place. Prints whether one waited.
 
     full_queue.py OP        an op of OPS
 """
@@ -14,12 +14,14 @@ import late
 faulthandler.dump_traceback_later(30, exit=True)
 x = torch.full((8, 16), 0.5, device="late", dtype=torch.bfloat16)
 y = x + x
-OPS = {"seed": lambda: torch.bernoulli(x), "lanes": lambda: x.view(torch.uint8).clone().view(torch.bfloat16) + 1}
+OPS = {"seed": (late.next_copy_waits, lambda: torch.bernoulli(x)),
+       "lanes": (late.next_copy_waits, lambda: x.view(torch.uint8).clone().view(torch.bfloat16) + 1),
+       "measure": (late.next_kernel_waits, lambda: x + x)}
 
 
 def other():
     until = time.monotonic() + 5
-    while not late.copy_waits():
+    while not late.waits():
         if time.monotonic() > until:
             return
         time.sleep(0.001)
@@ -28,7 +30,8 @@ def other():
 
 thread = threading.Thread(target=other)
 thread.start()
-late.next_copy_waits()
-OPS[sys.argv[1]]()
+full, op = OPS[sys.argv[1]]
+full()
+op()
 thread.join()
-print("waited", late.copy_waited())
+print("waited", late.waited())

@@ -2,8 +2,10 @@
 
 MP_LATE_DEVICE is the library, which brings the fake libcuda.so.1. Settings of the device are environment
 variables: MP_FAKE_CUDA_GUARDED (the host cannot read its memory), MP_FAKE_CUDA_LATE (microseconds before each work),
-MP_FAKE_CUDA (calls of the driver that fail), MP_LATE_EVENTS=never.
+MP_FAKE_CUDA (calls of the driver that fail), MP_LATE_EVENTS=never, MP_LATE_MEMORY (bytes of the device),
+MP_LATE_MEMORY_OF (the rank that has no more), MP_LATE_TELL (at the end, say on stderr how many bytes were in use).
 """
+import atexit
 import contextlib
 import ctypes
 import os
@@ -16,11 +18,12 @@ import torch.distributed
 
 warnings.filterwarnings("ignore", "CUDA initialization")  # the fake driver serves the device alone
 _library = ctypes.CDLL(os.environ["MP_LATE_DEVICE"], ctypes.RTLD_GLOBAL)
-_library.late_synchronisations.restype = ctypes.c_uint64
-_library.late_copy_waits.restype = _library.late_copy_waited.restype = ctypes.c_bool
-# The next copy that a thread launches waits until another thread launches too; whether one waits now, or has waited.
-next_copy_waits = _library.late_next_copy_waits
-copy_waits, copy_waited = _library.late_copy_waits, _library.late_copy_waited
+_library.late_synchronisations.restype = _library.late_most_memory.restype = ctypes.c_uint64
+_library.late_waits.restype = _library.late_waited.restype = ctypes.c_bool
+# The next copy or measuring kernel that a thread launches waits until another thread launches an op too; whether one
+# waits now, or has waited.
+next_copy_waits, next_kernel_waits = _library.late_next_copy_waits, _library.late_next_kernel_waits
+waits, waited = _library.late_waits, _library.late_waited
 
 
 def synchronisations():
@@ -63,6 +66,8 @@ _module.synchronisations = synchronisations
 torch.utils.rename_privateuse1_backend("late")
 torch._register_device_module("late", _module)
 torch.utils.generate_methods_for_privateuse1_backend(for_module=False)
+if "MP_LATE_TELL" in os.environ:
+    atexit.register(lambda: print("late: at most", _library.late_most_memory(), "bytes", file=sys.stderr))
 torch.distributed.Backend.register_backend("late", _collectives, devices=["late"])
 
 

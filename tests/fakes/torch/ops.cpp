@@ -30,18 +30,29 @@ namespace {
 using c10::IValue;
 using Stack = torch::jit::Stack;
 
-// A queue that is full: the thread waits, within the copy that it launches, until another thread has launched as well.
-// So do GPUs whose kernels wait for each other, as those of NCCL, and whose threads share a process.
-std::atomic<bool> next_copy_waits{false}, copy_waits{false}, copy_waited{false};
+// A queue that is full: the thread waits, within the copy or the measuring kernel that it launches, until another
+// thread has launched an op. So do GPUs whose kernels wait for each other, as those of NCCL, and whose threads share a
+// process.
+std::atomic<bool> next_copy_waits{false}, next_kernel_waits{false}, waits{false}, waited{false};
 std::atomic<std::uint64_t> launches{0};
 
-void launch(fake::Work work, bool copy = false) {
-    if (copy && next_copy_waits.exchange(false)) {
-        copy_waited = copy_waits = true;
-        for (const std::uint64_t before = launches; launches == before;)
-            std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        copy_waits = false;
+void wait_for_another_launch() {
+    waited = waits = true;
+    for (const std::uint64_t before = launches; launches == before;)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    waits = false;
+}
+
+const struct WatchKernels {
+    WatchKernels() {
+        fake::set_hook([](bool enter, const fake::Call&) {
+            if (enter && next_kernel_waits.exchange(false)) wait_for_another_launch();
+        });
     }
+} watch_kernels;
+
+void launch(fake::Work work, bool copy = false) {
+    if (copy && next_copy_waits.exchange(false)) wait_for_another_launch();
     ++launches;
     const fake::Inside inside;
     fake::enqueue(native(current_stream()), std::move(work));
@@ -422,5 +433,8 @@ at::Tensor seen_by_device(const at::Tensor& t) {
 extern "C" __attribute__((visibility("default"))) void late_next_copy_waits() {
     mp::late::next_copy_waits = true;
 }
-extern "C" __attribute__((visibility("default"))) bool late_copy_waits() { return mp::late::copy_waits; }
-extern "C" __attribute__((visibility("default"))) bool late_copy_waited() { return mp::late::copy_waited; }
+extern "C" __attribute__((visibility("default"))) void late_next_kernel_waits() {
+    mp::late::next_kernel_waits = true;
+}
+extern "C" __attribute__((visibility("default"))) bool late_waits() { return mp::late::waits; }
+extern "C" __attribute__((visibility("default"))) bool late_waited() { return mp::late::waited; }

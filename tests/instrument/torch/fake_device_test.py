@@ -140,8 +140,8 @@ class FakeDevice(unittest.TestCase):
         self.assertEqual(differences(late, cpu), [])
 
     def test_a_full_queue(self):
-        """No lock is held while a copy of the twin waits for another thread's op."""
-        for op in ("seed", "lanes"):
+        """No lock is held while a copy of the twin, or a measuring kernel, waits for another thread's op."""
+        for op in ("seed", "lanes", "measure"):
             with self.subTest(op), tempfile.TemporaryDirectory() as folder:
                 done = run([TRACE, "-q", "--mode", "trajectory", "--adapters", ADAPTERS, "-o", "run", "--", PYTHON,
                             os.path.join(os.path.dirname(PROGRAM), "full_queue.py"), op], folder)
@@ -151,6 +151,7 @@ class FakeDevice(unittest.TestCase):
         faulty = Traced("gpt", **settings)
         self.assertEqual(faulty.done.returncode, 0, faulty.done.stderr[-2000:])
         self.assertEqual(untraced()["gpt"], faulty.lines)
+        return faulty
 
     def test_a_launch_is_refused(self):
         self.check_fault(MP_FAKE_CUDA="cuLaunchKernel#40=719")
@@ -158,6 +159,17 @@ class FakeDevice(unittest.TestCase):
 
     def test_memory_is_refused(self):
         self.check_fault(MP_FAKE_CUDA="cuMemAlloc_v2=2,cuMemHostAlloc=2")
+
+    def test_the_program_gets_the_memory_of_the_twin(self):
+        """Of 1.02 times what it needs alone, and of more. Nothing is said of what was not compared."""
+        told = run([PYTHON, PROGRAM, "gpt"], MP_LATE_TELL="1").stderr
+        most = int(told.split("late: at most ")[1].split()[0])
+        for room in (1.02, 1.3, 1.8):
+            with self.subTest(room):
+                traced = self.check_fault(MP_LATE_MEMORY=str(int(room * most)))
+                self.assertIn("the twin was given up", " ".join(traced.report["verdict"]["inconclusive"]))
+                self.assertEqual(traced.twin, {})
+                self.assertEqual([f["rule"] for f in traced.report["findings"] if f["severity"] == "error"], [])
 
     def test_no_event_passes(self):
         self.check_fault(MP_LATE_EVENTS="never")

@@ -5,6 +5,7 @@
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -52,6 +53,24 @@ class FakeRanks(unittest.TestCase):
 
     def test_fsdp2(self):
         self.check_truth("fsdp2")
+
+    def test_one_rank_gives_its_twin_up(self):
+        """The other one keeps its own, and knows nothing of the first one's values. No collective waits for ever."""
+        for name in ("ddp", "fsdp2"):
+            commands = gpu_test.commands(self.options(MP_LATE_TELL="1"), name)
+            plain = runs.run(commands["plain"], os.path.join(self.work.name, name, "plain"), runs.environment())
+            most = max(int(line.split()[3]) for line in plain[2].decode().splitlines() if "late: at most" in line)
+            for room in (1.5, 1.8):
+                with self.subTest((name, room)):
+                    options = self.options(MP_LATE_MEMORY=str(int(room * most)), MP_LATE_MEMORY_OF="1")
+                    folder = os.path.join(self.work.name, name, "traced")
+                    shutil.rmtree(folder, ignore_errors=True)
+                    traced = runs.run(gpu_test.commands(options, name)["traced"], folder, runs.environment())
+                    self.assertEqual(plain[:2], traced[:2], traced[2][-2000:])
+                    report = self.report(name)
+                    self.assertIn("the twin was given up", " ".join(report["verdict"]["inconclusive"]))
+                    self.assertEqual([f["rule"] for f in report["findings"] if f["severity"] == "error"], [])
+                    self.assertEqual([f for f in sorted(os.listdir(folder)) if f.startswith("twin")], ["twin.0"])
 
     def test_a_launch_is_refused(self):
         commands = gpu_test.commands(self.options(MP_FAKE_CUDA="cuLaunchKernel#40=719"), "ddp, bf16 hook")

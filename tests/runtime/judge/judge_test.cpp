@@ -38,6 +38,13 @@ TEST(Judge, WhatKeepsAVerdictFromBeingGiven) {
     EXPECT_TRUE(judge(m).inconclusive.empty()) << "without a twin there is nothing to cover";
 }
 
+TEST(Coverage, ATwinThatGaveItsMemoryUpIsInconclusive) {
+    RunModel m = test::healthy();
+    m.notes.push_back({NoteKind::given_up, "no memory was left, and the twin was given up", 1, 1, Step{7}});
+    EXPECT_THAT(judge(m).inconclusive,
+                testing::ElementsAre("from step 7 on: no memory was left, and the twin was given up"));
+}
+
 // A process that was killed, or ended by an exception, did not say what the rest of its run would have been.
 TEST(Coverage, ARunThatDidNotEndIsInconclusive) {
     RunModel m = test::healthy();

@@ -5,8 +5,6 @@
 
 DIR has a checkout of each repository at its commit, in a folder of the repository's name. Nothing of them is kept here.
 """
-import argparse
-import fnmatch
 import json
 import os
 import random
@@ -15,8 +13,8 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
-sys.path += [os.path.join(ROOT, "tests", "truth"), os.path.dirname(HERE)]
+sys.path.append(os.path.dirname(HERE))
+import sets  # noqa: E402
 import runs  # noqa: E402
 import score  # noqa: E402
 
@@ -28,8 +26,7 @@ runs.TIMEOUT = 150
 
 
 def programs():
-    with open(os.path.join(HERE, "list.txt"), encoding="utf-8") as f:
-        named = [line.rstrip("\n").split("\t") for line in f if line.strip() and not line.startswith("#")]
+    named = sets.rows(os.path.join(HERE, "list.txt"))
     for dtype, more in VARIANTS:
         random.Random(20261123).shuffle(named)
         for group, repository, commit, path, arguments in named:
@@ -39,13 +36,12 @@ def programs():
 
 
 def command(options, program, words=()):
-    checkout = os.path.join(os.path.abspath(options.checkouts), program["repository"].split("/")[1])
-    return [options.python, os.path.join(HERE, "subject.py"), checkout, program["path"], "--dtype", program["dtype"],
-            "--iterations", str(ITERATIONS["_grist" in program["path"]]), "--go-on", str(program["more"]), *words,
-            "--", *program["arguments"]]
+    return [options.python, os.path.join(HERE, "subject.py"), sets.checkout(options, program), program["path"],
+            "--dtype", program["dtype"], "--iterations", str(ITERATIONS["_grist" in program["path"]]), "--go-on",
+            str(program["more"]), *words, "--", *program["arguments"]]
 
 
-def measure(options, program, work):
+def measure_in(options, program, work):
     line = {**program, "ran": False}
     plain = runs.run_forked(command(options, program), os.path.join(work, "plain"), PRELOADED)
     if plain[0] != 0:
@@ -82,36 +78,26 @@ def named(first, findings):
     return 0
 
 
-def parse():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--mp-trace", default="")
-    parser.add_argument("--python", default=os.path.join(ROOT, "build", "zoo-venv", "bin", "python"))
-    parser.add_argument("--checkouts", default="")
-    parser.add_argument("--results", required=True)
-    parser.add_argument("--limit", type=int, default=1_000_000)
-    parser.add_argument("--only", default="*", help="pattern of PATH/DTYPE")
-    parser.add_argument("--out", default="")
-    return parser.parse_args()
+def in_short(line):
+    return f"truth {line['truth']} named {line.get('named')} {line['verdict']} " + "; ".join(
+        f"{x['rule']} {x.get('op')} {x.get('source')}" for x in line["findings"][:3])
 
 
 def main():
-    options = parse()
-    done = [] if not os.path.exists(options.results) else [json.loads(x) for x in open(options.results,
-        encoding="utf-8")]
+    parser = sets.parser(__doc__)
+    parser.add_argument("--out", default="")
+    options = parser.parse_args()
     if options.out:
         import tables
-        tables.write_public(options.out, done)
+        tables.write_public(options.out, sets.read(options.results))
         return 0
     options.mp_trace = os.path.abspath(options.mp_trace)
-    ready = {line["key"] for line in done}
-    left = [p for p in programs() if p["key"] not in ready and fnmatch.fnmatchcase(p["key"], options.only)]
-    for program in left[:options.limit]:
+
+    def measure(program):
         with tempfile.TemporaryDirectory(prefix="mp-public-") as work:
-            line = measure(options, program, work)
-        with open(options.results, "a", encoding="utf-8") as f:
-            f.write(json.dumps(line) + "\n")
-        print(line["key"], line.get("why") or f"truth {line['truth']} named {line.get('named')} {line['verdict']} "
-              + "; ".join(f"{x['rule']} {x.get('op')} {x.get('source')}" for x in line["findings"][:3]), flush=True)
+            return measure_in(options, program, work)
+
+    sets.record(options, programs(), measure, in_short)
     return 0
 
 

@@ -10,10 +10,12 @@ import os
 import runpy
 import sys
 import traceback
-import types
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
+
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import stand_in  # noqa: E402
 
 DTYPES = {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -42,20 +44,6 @@ class First(TorchDispatchMode):
         return result
 
 
-class RandomImages(torch.utils.data.Dataset):
-    """In place of MNIST and FashionMNIST, whose files are not in the checkout."""
-
-    def __init__(self, *_, **__):
-        generator = torch.Generator().manual_seed(1)
-        self.images = torch.rand(640, 1, 28, 28, generator=generator)  # ten batches of 64
-
-    def __len__(self):
-        return len(self.images)
-
-    def __getitem__(self, i):
-        return self.images[i % len(self.images)], i % 10
-
-
 def bound_grist(iterations, go_on):
     """Their scheduler ends after iterations instead of hours, and writes no files."""
     from scripts.utils import torch_utils
@@ -77,24 +65,17 @@ def bound_grist(iterations, go_on):
     torch_utils.TorchScheduler.check_time = lambda self: None
 
 
-def stand_in(name, **members):
-    module = sys.modules.setdefault(name, types.ModuleType(name))
-    for key, value in members.items():
-        setattr(module, key, value)
-    return module
-
-
 def prepare(checkout, script, iterations, go_on):
     """Their own modules importable; stand-ins for plots, data sets and TrainCheck's markers."""
     sys.path[:0] = [os.path.dirname(script), checkout]
     os.chdir(os.path.dirname(script))
     if os.path.isdir(os.path.join(checkout, "scripts", "utils")):
         bound_grist(iterations, go_on)
-    stand_in("matplotlib", pyplot=stand_in("matplotlib.pyplot"))
-    stand_in("traincheck", annotate_stage=lambda _: None, instrumentor=stand_in("traincheck.instrumentor",
-        meta_vars={}))
+    stand_in.module("matplotlib", pyplot=stand_in.module("matplotlib.pyplot"))
+    stand_in.module("traincheck", annotate_stage=lambda _: None,
+                    instrumentor=stand_in.module("traincheck.instrumentor", meta_vars={}))
     import torchvision
-    torchvision.datasets.MNIST = torchvision.datasets.FashionMNIST = RandomImages
+    torchvision.datasets.MNIST = torchvision.datasets.FashionMNIST = stand_in.RandomImages
 
 
 def main():

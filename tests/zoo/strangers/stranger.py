@@ -1,13 +1,19 @@
 """Runs a training script of others as it is, in a regime, and prints what it did.
 
-    stranger.py REGIME OUT SCRIPT [ARGUMENT...]
+    stranger.py [--most N] [--defect KIND CLASS LAYER good|bad] REGIME OUT SCRIPT [ARGUMENT...]
 
 own, fp32: as the script is. bf16, fp16: autocast around each outermost call of a module, as its users would write it.
 bf16-outputs: its results are fp32 then, as accelerate makes them. fp16: also a GradScaler around backward and step,
 which fp16-reference has without autocast. The script ends by itself, or after 60 backwards. OUT: JSON with the steps
-and losses, and hashes of all parameters.
+and losses, and hashes of all parameters. What has no place on this machine is stood in for: `.cuda()` is the thing
+itself, CIFAR-10 has random pictures, and gym is gymnasium.
+
+With --defect, a layer of the outermost module of that class is changed before its first call (programs/lowered.py), and
+OUT.npy has the values of the optimizer's parameters. KIND "list": OUT.layers has the layers that each kind fits.
 """
+import argparse
 import atexit
+import contextlib
 import gc
 import hashlib
 import json
@@ -20,9 +26,18 @@ import numpy
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-MOST = 60  # backwards
-regime, out, script = sys.argv[1:4]
-sys.argv = sys.argv[3:]
+sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), *at) for at in (["..", "programs"], [".."])]
+import lowered  # noqa: E402
+import stand_in  # noqa: E402
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--most", type=int, default=60)  # backwards
+parser.add_argument("--defect", nargs=4, default=("", "", "", ""))
+parser.add_argument("words", nargs=argparse.REMAINDER)
+options = parser.parse_args()
+regime, out, script = options.words[:3]
+sys.argv = options.words[2:]
+kind, root, layer, form = options.defect
 steps, losses, kept = {}, [], {}  # kept: parameters, whose model may be gone at the end
 pid = os.getpid()
 
@@ -32,7 +47,7 @@ def in_fp32(result):
         lambda x: x.float() if isinstance(x, torch.Tensor) and x.is_floating_point() else x, result)
 
 
-def under_autocast(dtype, ends=lambda result: result):
+def around_outermost(enter, ends=lambda result: result):
     plain, depth = torch.nn.Module.__call__, [0]
 
     def call(module, *args, **kwargs):
@@ -40,11 +55,40 @@ def under_autocast(dtype, ends=lambda result: result):
         try:
             if depth[0] > 1:
                 return plain(module, *args, **kwargs)
-            with torch.autocast("cpu", dtype=dtype):
+            with enter(module):
                 return ends(plain(module, *args, **kwargs))
         finally:
             depth[0] -= 1
     torch.nn.Module.__call__ = call
+
+
+def under_autocast(dtype, ends=lambda result: result):
+    around_outermost(lambda _: torch.autocast("cpu", dtype=dtype), ends)
+
+
+def listed(module):
+    """Notes the layers of the outermost module that each kind fits."""
+    name = type(module).__name__
+    rows = [[each, name, *(n for n, m in module.named_modules() if n and fits(m))]
+            for each, (_, _, fits) in {**lowered.KINDS, **lowered.MORE}.items()]
+    layers[name] = [row for row in rows if len(row) > 2]
+
+
+def lowers(module):
+    """Puts the defect into the first outermost module of its class."""
+    if type(module).__name__ != root or changed:
+        return
+    change, low, _ = {**lowered.KINDS, **lowered.MORE}[kind]
+    after_step = change(module, layer, low if form == "bad" else torch.float32)
+    changed.append(module)
+    if after_step:
+        register_optimizer_step_post_hook(lambda *args: after_step(*args))
+
+
+@contextlib.contextmanager
+def with_defect(module):
+    (listed if kind == "list" else lowers)(module)
+    yield
 
 
 def with_scaler():
@@ -61,6 +105,10 @@ def with_scaler():
     return scaler
 
 
+stand_in.everything()
+layers, changed = {}, []
+if kind:
+    around_outermost(with_defect)
 scaler = with_scaler() if regime.startswith("fp16") else None
 if regime in ("bf16", "fp16"):
     under_autocast({"bf16": torch.bfloat16, "fp16": torch.float16}[regime])
@@ -70,7 +118,7 @@ plain_backward = torch.Tensor.backward
 
 
 def backward(self, *args, **kwargs):
-    if len(losses) == MOST:
+    if len(losses) == options.most:
         sys.exit(0)
     losses.append(self.detach())
     return plain_backward(scaler.scale(self) if scaler else self, *args, **kwargs)
@@ -96,6 +144,12 @@ def tell():
                     for p in found.values())
     with open(out, "w", encoding="utf-8") as f:
         json.dump({"steps": list(steps.values()), "losses": [float(x).hex() for x in losses], "hashes": hashes}, f)
+    if kind == "list":
+        with open(out + ".layers", "w", encoding="utf-8") as f:
+            json.dump([row for rows in layers.values() for row in rows], f)
+    elif kind:
+        values = [p.detach().float().reshape(-1).numpy() for p in (kept or found).values()]
+        numpy.save(out + ".npy", numpy.concatenate(values))
 
 
 for seed in (random.seed, numpy.random.seed, torch.manual_seed):
