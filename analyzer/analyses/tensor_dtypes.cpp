@@ -212,9 +212,17 @@ TensorDType TensorDTypes::of_candidates(const Call& call) {
 
 // A model whose code is not known, outside of regions: there its last op decides.
 TensorDType TensorDTypes::of_forward(const Function& f, const Call& call) {
+    const bool in_region = context_.program.enabled_context(f, call) != nullptr;
+    // Layers of torch refuse inputs of another dtype than their weights, and give what they take.
+    if (call.name.str() == "torch.nn.Sequential.forward" && call.args.size() == 2 && call.lambdas.empty() &&
+        !in_region) {
+        TensorDType given = of(f, call.args[1]);
+        given.proven = false;
+        return is_low_precision(given.dtype) ? given : unknown();
+    }
     const std::string_view method = leaf(call.name.str());
     if (!modules_ || (method != "forward" && method != "__call__") || call.args.empty()) return unknown();
-    if (context_.program.enabled_context(f, call)) return unknown();
+    if (in_region) return unknown();
     TensorDType found = modules_->of_module(f, call.args[0], call);
     found.output = true;
     return is_low_precision(found.dtype) ? found : unknown();
