@@ -5,12 +5,15 @@
 #include <charconv>
 #include <utility>
 
+#include "analyzer/analyses/arguments.hpp"
 #include "analyzer/analyses/module_dtypes.hpp"
 #include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/regions.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/analyses/trials.hpp"
 #include "analyzer/region/calls.hpp"
+#include "analyzer/region/classes.hpp"
+#include "analyzer/region/object_classes.hpp"
 #include "kernels/numerics/op_traits.hpp"
 
 namespace mp::lint {
@@ -115,7 +118,27 @@ TensorDType TensorDTypes::of(const Function& f, const Operand& operand) {
         if (TensorDType member = modules_->of_member(f, operand); member.dtype != DType::unknown)
             return member;
     if (TensorDType output = of_output(f, operand); output.dtype != DType::unknown) return output;
+    if (TensorDType kept = of_kept(f, operand); kept.dtype != DType::unknown) return kept;
     return of_earlier_value(f, operand);
+}
+
+// self.total, which the constructor makes in a dtype that its caller gives: torch.zeros(n, dtype=dtype).
+TensorDType TensorDTypes::of_kept(const Function& f, const Operand& operand) {
+    if (!is_attribute_of_self(operand) || f.parent_class.empty()) return unknown();
+    const Function* init = classes_of(context_).method(f.parent_class, "__init__");
+    if (!init || init == &f) return unknown();
+    const Call* made = nullptr;
+    for (const Call& call : init->calls) {
+        if (call.result.name != operand.name || call.in_place) continue;
+        if (made) return unknown();
+        made = &call;
+    }
+    const Operand* dtype = made ? keyword_argument(*made, "dtype") : nullptr;
+    if (!dtype || !made->callee.empty() || made->result.shape != Shape::tensor) return unknown();
+    TensorDType found = of(*init, *dtype);
+    found.proven = false;
+    found.chain.push_back({made->span, "made here"});
+    return is_low_precision(found.dtype) ? found : unknown();
 }
 
 // A variable that a loop or a branch binds again: what the last statement before it gave, when that is low.
@@ -189,9 +212,17 @@ TensorDType TensorDTypes::of_candidates(const Call& call) {
 
 // A model whose code is not known, outside of regions: there its last op decides.
 TensorDType TensorDTypes::of_forward(const Function& f, const Call& call) {
+    const bool in_region = context_.program.enabled_context(f, call) != nullptr;
+    // Layers of torch refuse inputs of another dtype than their weights, and give what they take.
+    if (call.name.str() == "torch.nn.Sequential.forward" && call.args.size() == 2 && call.lambdas.empty() &&
+        !in_region) {
+        TensorDType given = of(f, call.args[1]);
+        given.proven = false;
+        return is_low_precision(given.dtype) ? given : unknown();
+    }
     const std::string_view method = leaf(call.name.str());
     if (!modules_ || (method != "forward" && method != "__call__") || call.args.empty()) return unknown();
-    if (context_.program.enabled_context(f, call)) return unknown();
+    if (in_region) return unknown();
     TensorDType found = modules_->of_module(f, call.args[0], call);
     found.output = true;
     return is_low_precision(found.dtype) ? found : unknown();

@@ -461,6 +461,8 @@ Value Builder::eval_comprehension(Node node) {
             const bool whole = clause.part(Part::left).kind() == Kind::identifier;
             inner_.emplace_back(file_.names.of(name), whole ? item_of(iterated) : Value{});
         });
+        if (!binds_local(clause.part(Part::left)))
+            note_items(clause.part(Part::left), clause.part(Part::right));
         std::vector<std::pair<Node, Value>> members;
         find_members(clause.part(Part::left), iterated.is, members);
         for (auto& [name, value] : members) {
@@ -485,6 +487,13 @@ Value Builder::eval_comprehension(Node node) {
     const Node shown = is_dict ? body.part(Part::value) : body;
     call.args.push_back(operand(item, shown));
     return result_of(emit(std::move(call)), {});
+}
+
+// Whether a variable of the function has the name of a target.
+bool Builder::binds_local(Node target) const {
+    bool found = false;
+    each_target(target, [&](Node name) { found |= scope_.find(file_.names.of(name)) != nullptr; });
+    return found;
 }
 
 // Whether a constructor made it.

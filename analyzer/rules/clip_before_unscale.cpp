@@ -6,12 +6,14 @@
 // Fix    scaler.unscale_(optimizer) before the clip.
 // Silent After unscale_, in branches without a scaler, where the scale was read (to divide
 //        by hand), where the engine clips for itself. max_norm=inf measures and does not clip: a
-//        note. A warning where the backward is not seen.
+//        note. A warning where the backward is not seen. Engines whose precision no constant sets.
 // Tests  testdata/lint/MP203.md, tests/analyzer/rules/clip_before_unscale_test.cpp
 
 #include <algorithm>
+#include <array>
 
 #include "analyzer/analyses/dataflow.hpp"
+#include "analyzer/analyses/engines.hpp"
 #include "analyzer/analyses/protocol.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/region/calls.hpp"
@@ -95,7 +97,59 @@ void check_update(const RuleContext& context, const Protocol& protocol, const Fu
          out);
 }
 
+// An engine that scales fp16 losses by itself, and the method of it that clips what it has scaled.
+struct ScalingEngine {
+    EngineKind kind;
+    std::string_view backward, unscales, clips;
+};
+constexpr std::array<ScalingEngine, 3> kScalingEngines{
+    {{EngineKind::accelerate, "accelerate.Accelerator.backward", "unscale_gradients", "clip_grad_norm_"},
+     {EngineKind::fabric, "lightning.Fabric.backward", "", "clip_gradients"},
+     {EngineKind::lightning, "lightning.LightningModule.manual_backward", "", "clip_gradients"}}};
+
+constexpr std::array<std::string_view, 2> kClips{"clip_grad_norm_", "clip_grad_value_"};
+
+bool clips_by_hand(const Call& call) {
+    const std::string_view name = call.name.str();
+    return (name == "torch.nn.utils.clip_grad_norm_" || name == "torch.nn.utils.clip_grad_value_") &&
+           !only_measures(call);
+}
+
+// accelerator.backward(loss), and then torch.nn.utils.clip_grad_norm_() on gradients that nothing has unscaled.
+void check_engine(const RuleContext& context, const Function& f, const Call& clip, Findings& out) {
+    for (const ScalingEngine& known : kScalingEngines) {
+        const auto backward = std::find_if(f.calls.data(), &clip, [&](const Call& c) {
+            return c.name.str() == known.backward && reaches(f, c.block, clip.block);
+        });
+        const auto is_unscale = [&](const Call& c) {
+            return !known.unscales.empty() && last_part(c.name.str()) == known.unscales;
+        };
+        if (backward == &clip || std::ranges::any_of(f.calls, is_unscale)) continue;
+        const std::vector<Engine>& engines = engines_of(context);
+        const Engine* const engine = find_engine(engines, known.kind);
+        const bool scales =
+            engine && std::ranges::all_of(engines, [&](const Engine& e) {
+                return e.kind != known.kind || (e.dtype == DType::fp16 && e.scales && !e.weights);
+            });
+        if (!scales || find_engine(engines, EngineKind::deepspeed)) continue;
+        const std::string name(name_of(known.kind));
+        emit(context, f,
+             {.rule = "MP203",
+              .severity = Severity::error,
+              .span = clip.span,
+              .message = "gradients are clipped while they are still multiplied by the loss scale of " + name,
+              .fix = "call " + std::string(known.clips) + " of " + name + ", which divides them first",
+              .notes = {{backward->span, "backward of the scaled loss"},
+                        {engine->at, name + " is set up here"}},
+              .function = {}},
+             out);
+    }
+}
+
 void check(const RuleContext& context, Findings& out) {
+    for_each_call(context.program, last_part_in(kClips), [&](const Function& f, const Call& call) {
+        if (is_python(f) && clips_by_hand(call)) check_engine(context, f, call, out);
+    });
     for (const Violation& v : violations_of(context, Defect::clip_scaled))
         emit(context, *v.at.function, finding_of(context, v), out);
     const Protocol& protocol = protocol_of(context);

@@ -14,6 +14,7 @@
 #include "analyzer/analyses/dataflow.hpp"
 #include "analyzer/analyses/protocol.hpp"
 #include "analyzer/analyses/support.hpp"
+#include "analyzer/region/calls.hpp"
 #include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
@@ -125,11 +126,21 @@ void check_loads(const RuleContext& context, Findings& out) {
 }
 
 void check(const RuleContext& context, Findings& out) {
-    const Function* last = nullptr;  // a function that saves several times is judged once
-    for_each_call(context.program, saves, [&](const Function& f, const Call&) {
+    const Function* last = nullptr;       // a function that saves several times is judged once
+    std::vector<const Function*> makers;  // functions of the program whose result is saved
+    for_each_call(context.program, saves, [&](const Function& f, const Call& save) {
         if (f.kind == FunctionKind::python && last != &f) check_saves(context, f, out);
         last = &f;
+        for (const Operand& saved : save.args) {
+            const Call* made = call_of(f, saved);
+            const Function* maker = made ? context.program.definition(made->callee) : nullptr;
+            if (maker && is_python(*maker) && std::ranges::find(makers, maker) == makers.end())
+                makers.push_back(maker);
+        }
     });
+    for (const Function* maker : makers)
+        if (std::ranges::none_of(maker->calls, [](const Call& c) { return saves(c.name.str()); }))
+            check_saves(context, *maker, out);
     check_loads(context, out);
 }
 
