@@ -238,10 +238,10 @@ bool Meter::sketch(abi::Stream stream, const cuda::SketchedBlocks& blocks, cuda:
     });
 }
 
-bool Meter::standstill(abi::Stream stream, const cpu::TensorView* before, const cpu::TensorView* after,
-                       int count, cpu::Standstill* into) noexcept {
+bool Meter::stagnation(abi::Stream stream, const cpu::TensorView* before, const cpu::TensorView* after,
+                       int count, cpu::Stagnation* into) noexcept {
     return launch(stream, [&](const Gpu& gpu, cuda::Scratch& scratch) {
-        return bool(gpu.measure.standstill(stream, scratch, before, after, nullptr, nullptr, count, into));
+        return bool(gpu.measure.stagnation(stream, scratch, before, after, nullptr, nullptr, count, into));
     });
 }
 

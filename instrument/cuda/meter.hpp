@@ -87,8 +87,8 @@ public:
     bool sketch(abi::Stream, const cuda::SketchedBlocks&, cuda::Sketch* into) noexcept;
 
     // Elements that are the same before and after.
-    bool standstill(abi::Stream, const cpu::TensorView* before, const cpu::TensorView* after, int count,
-                    cpu::Standstill* into) noexcept;
+    bool stagnation(abi::Stream, const cpu::TensorView* before, const cpu::TensorView* after, int count,
+                    cpu::Stagnation* into) noexcept;
     // Of no bytes where there is none to spare.
     DeviceMemory memory(abi::Stream, std::uint64_t bytes) noexcept;
     bool copy(abi::Stream, const DeviceMemory& to, const void* from, std::uint64_t bytes) noexcept;

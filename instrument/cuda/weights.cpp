@@ -81,8 +81,8 @@ std::vector<Weights::Compared> Weights::compare(Meter& meter, abi::Stream stream
         after.push_back(view_of(data, w.tensor));
     }
     const auto count = static_cast<int>(before.size());
-    auto* figures = count > 0 ? slots.take<cpu::Standstill>(count) : nullptr;
-    if (!figures || !meter.standstill(stream, before.data(), after.data(), count, figures)) return {};
+    auto* figures = count > 0 ? slots.take<cpu::Stagnation>(count) : nullptr;
+    if (!figures || !meter.stagnation(stream, before.data(), after.data(), count, figures)) return {};
     std::size_t at = 0;
     for (const auto& [data, w] : weights_) {
         if (w.copied) compared[at].figure = figures++;

@@ -35,7 +35,7 @@ public:
     // The record of each weight, and where its figure will be; null: it was not copied.
     struct Compared {
         trace::TensorRecord record;
-        const cpu::Standstill* figure = nullptr;
+        const cpu::Stagnation* figure = nullptr;
     };
     // Launches the comparison with the copies. Empty: nothing was launched.
     std::vector<Compared> compare(Meter&, abi::Stream, Slots&);

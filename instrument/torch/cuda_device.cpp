@@ -86,10 +86,10 @@ public:
             return m.divergence(stream, scratch, real, twin, count, into);
         });
     }
-    bool standstill(at::Device device, const View* before, const View* after, const View* wanted_before,
-                    const View* wanted_after, int count, cpu::Standstill* into) noexcept override {
+    bool stagnation(at::Device device, const View* before, const View* after, const View* wanted_before,
+                    const View* wanted_after, int count, cpu::Stagnation* into) noexcept override {
         return launch(device, [&](auto& m, auto stream, auto& scratch) {
-            return m.standstill(stream, scratch, before, after, wanted_before, wanted_after, count, into);
+            return m.stagnation(stream, scratch, before, after, wanted_before, wanted_after, count, into);
         });
     }
     bool copy(const at::Tensor& t, void* to) noexcept override {

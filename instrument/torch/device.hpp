@@ -32,8 +32,8 @@ public:
                             ExponentHistogram*) noexcept = 0;
     virtual bool divergence(at::Device, const View* real, const View* twin, int count,
                             Divergence*) noexcept = 0;
-    virtual bool standstill(at::Device, const View* before, const View* after, const View* wanted_before,
-                            const View* wanted_after, int count, cpu::Standstill*) noexcept = 0;
+    virtual bool stagnation(at::Device, const View* before, const View* after, const View* wanted_before,
+                            const View* wanted_after, int count, cpu::Stagnation*) noexcept = 0;
     // The bytes of one small tensor.
     virtual bool copy(const at::Tensor&, void* to) noexcept = 0;
 

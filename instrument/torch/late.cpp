@@ -114,14 +114,14 @@ Figure<Divergence> Late::divergence(const at::Tensor& real, const at::Tensor& tw
     return figures && device_->divergence(real.device(), &x, &y, 1, figures.get()) ? figures : nullptr;
 }
 
-Figure<cpu::Standstill> Late::standstill(const at::Tensor& before, const at::Tensor& after,
+Figure<cpu::Stagnation> Late::stagnation(const at::Tensor& before, const at::Tensor& after,
                                          const at::Tensor& wanted_before, const at::Tensor& wanted_after) {
     cpu::TensorView views[4];
     const at::Tensor* const tensors[] = {&before, &after, &wanted_before, &wanted_after};
     for (int i = 0; i < 4; ++i)
         if (!view_of_memory(*tensors[i], views[i])) return nullptr;
-    const auto figures = take<cpu::Standstill>();
-    const bool launched = figures && device_->standstill(after.device(), &views[0], &views[1], &views[2],
+    const auto figures = take<cpu::Stagnation>();
+    const bool launched = figures && device_->stagnation(after.device(), &views[0], &views[1], &views[2],
                                                          &views[3], 1, figures.get());
     return launched ? figures : nullptr;
 }

@@ -75,7 +75,7 @@ public:
     // A result that the op did not write in place.
     void remember(const at::Tensor&, Figure<TensorStats>);
     Figure<Divergence> divergence(const at::Tensor& real, const at::Tensor& twin);
-    Figure<cpu::Standstill> standstill(const at::Tensor& before, const at::Tensor& after,
+    Figure<cpu::Stagnation> stagnation(const at::Tensor& before, const at::Tensor& after,
                                        const at::Tensor& wanted_before, const at::Tensor& wanted_after);
     // The value of a tensor of one element.
     class Value {

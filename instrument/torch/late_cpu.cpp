@@ -63,11 +63,11 @@ public:
         }
         return true;
     }
-    bool standstill(at::Device, const View* before, const View* after, const View* wanted_before,
-                    const View* wanted_after, int count, cpu::Standstill* into) noexcept override {
+    bool stagnation(at::Device, const View* before, const View* after, const View* wanted_before,
+                    const View* wanted_after, int count, cpu::Stagnation* into) noexcept override {
         for (int i = 0; i < count; ++i) {
-            cpu::Standstill s;
-            if (!cpu::standstill(before[i], after[i], wanted_before[i], wanted_after[i], s)) return false;
+            cpu::Stagnation s;
+            if (!cpu::stagnation(before[i], after[i], wanted_before[i], wanted_after[i], s)) return false;
             keep(&into[i], s);
         }
         return true;

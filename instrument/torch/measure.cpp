@@ -448,7 +448,7 @@ void layer_ends(Parts& parts, LayerId layer) noexcept {
 
 namespace {
 
-void put_absorption(trace::OpRecord& r, const cpu::Standstill& still) {
+void put_absorption(trace::OpRecord& r, const cpu::Stagnation& still) {
     r.added += still.meant_to_move;
     r.absorbed += still.unmoved;
 }
@@ -464,14 +464,14 @@ void measure_absorption(Parts& parts, const Site& site, const OpInfo& op, const 
         if (!comparable(after, *tensor)) return;
     const at::ScalarType dtype = after.scalar_type();
     if (parts.late.serves(after)) {
-        const Figure<cpu::Standstill> still = parts.late.standstill(before, after, twin_before, twin_after);
+        const Figure<cpu::Stagnation> still = parts.late.stagnation(before, after, twin_before, twin_after);
         if (!still) return;
         return fill_later(parts, site, op, dtype, [still](trace::OpRecord& r) { put_absorption(r, *still); });
     }
     for (int i = 0; i < 4; ++i)
         if (!view_for_kernels(*tensors[i], views[i])) return;
-    cpu::Standstill still;
-    if (!cpu::standstill(views[0], views[1], views[2], views[3], still) || still.meant_to_move == 0) return;
+    cpu::Stagnation still;
+    if (!cpu::stagnation(views[0], views[1], views[2], views[3], still) || still.meant_to_move == 0) return;
     parts.ledger.add(site, op, dtype, [&](trace::OpRecord& r) { put_absorption(r, still); });
 }
 
@@ -492,9 +492,9 @@ void measure_sum(Parts& parts, const Site& site, const OpInfo& op, const at::Ten
     }
     // Which one is the running sum shows later, so both are measured.
     const Figure<TensorStats> stats[] = {parts.late.statistics(left), parts.late.statistics(right)};
-    const Figure<cpu::Standstill> still[] = {
-        parts.late.standstill(left.expand(result.sizes()), result, zero, in_fp32(right)),
-        parts.late.standstill(right.expand(result.sizes()), result, zero, in_fp32(left))};
+    const Figure<cpu::Stagnation> still[] = {
+        parts.late.stagnation(left.expand(result.sizes()), result, zero, in_fp32(right)),
+        parts.late.stagnation(right.expand(result.sizes()), result, zero, in_fp32(left))};
     if (!stats[0] || !stats[1] || !still[0] || !still[1]) return;
     fill_later(parts, site, op, result.scalar_type(),
                [left = stats[0], right = stats[1], first = still[0], second = still[1]](trace::OpRecord& r) {

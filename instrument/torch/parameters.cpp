@@ -74,7 +74,7 @@ void put(trace::TensorRecord& r, const TensorStats& stats, const Divergence& d) 
 }
 
 // Without a twin it is not known how far an element should have moved.
-void put(trace::TensorRecord& record, const cpu::Standstill& still, bool has_twin) {
+void put(trace::TensorRecord& record, const cpu::Stagnation& still, bool has_twin) {
     record.meant_to_move = still.meant_to_move;
     record.unmoved = still.unmoved;
     record.below_half_ulp = has_twin ? still.below_half_ulp : 0;
@@ -105,12 +105,12 @@ void put(trace::TensorRecord& record, const Divergence& change) {
     record.change_error_squares = change.ee;
 }
 
-std::optional<cpu::Standstill> standstill_of(const std::array<at::Tensor, 4>& four) {
+std::optional<cpu::Stagnation> stagnation_of(const std::array<at::Tensor, 4>& four) {
     cpu::TensorView views[4];
     for (std::size_t i = 0; i < 4; ++i)
         if (!view_for_kernels(four[i], views[i])) return std::nullopt;
-    cpu::Standstill still;
-    if (!cpu::standstill(views[0], views[1], views[2], views[3], still)) return std::nullopt;
+    cpu::Stagnation still;
+    if (!cpu::stagnation(views[0], views[1], views[2], views[3], still)) return std::nullopt;
     return still;
 }
 
@@ -347,7 +347,7 @@ bool Parameters::put_figures(trace::TensorRecord& record, const at::Tensor& t, c
     Kept* const was = kept(record);
     if (!was) return true;
     with_update(was->before, was->twin_before, real, twin, [&](const auto&... tensors) {
-        const std::optional<cpu::Standstill> still = standstill_of({tensors...});
+        const std::optional<cpu::Stagnation> still = stagnation_of({tensors...});
         if (!still) return;
         // What is written after the optimizer's step, such as a master's working copy, moves until the next measure.
         was->waits = !was->waited &&
@@ -378,10 +378,10 @@ bool Parameters::put_figures_late(const trace::TensorRecord& record, const at::T
     const Figure<TensorStats> stats = late_.statistics(real);
     const Figure<Divergence> divergence = twin.defined() ? late_.divergence(real, twin) : nullptr;
     if (!stats || (twin.defined() && !divergence)) return false;
-    Figure<cpu::Standstill> still;
+    Figure<cpu::Stagnation> still;
     if (const Kept* const was = kept(record))
         with_update(was->before, was->twin_before, real, twin,
-                    [&](const auto&... tensors) { still = late_.standstill(tensors...); });
+                    [&](const auto&... tensors) { still = late_.stagnation(tensors...); });
     std::vector<Late::Value> differing;  // elements of what may be its master
     const bool has_master = record.kind == trace::TensorKind::parameter && still &&
                             wide.largest >= static_cast<std::size_t>(real.numel()) * sizeof(float);
@@ -536,7 +536,7 @@ void Parameters::put_master_figures(trace::TensorRecord& r, const Master& master
     if (!shadows || !master.twin_before.defined() || master.before.sizes() != wide.sizes()) return;
     const at::Tensor twin = shadows->find(wide).shadow;
     if (!twin.defined()) return;
-    if (const auto still = standstill_of({master.before, wide, master.twin_before, twin}))
+    if (const auto still = stagnation_of({master.before, wide, master.twin_before, twin}))
         put(r, *still, true);
 }
 

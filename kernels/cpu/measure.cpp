@@ -32,7 +32,7 @@ struct Moves {
     const double* moved_after = nullptr;
 };
 
-void count_moves(const FloatFormat& format, const Moves& m, std::size_t n, Standstill& into) {
+void count_moves(const FloatFormat& format, const Moves& m, std::size_t n, Stagnation& into) {
     into.count += n;
     for (std::size_t i = 0; i < n; ++i) {
         const double moved = m.after[i] - m.before[i];
@@ -96,8 +96,8 @@ bool statistics_and_divergence(const TensorView& real, const TensorView& twin, T
     return true;
 }
 
-bool standstill(const TensorView& before, const TensorView& after, const TensorView& moved_before,
-                const TensorView& moved_after, Standstill& into) noexcept {
+bool stagnation(const TensorView& before, const TensorView& after, const TensorView& moved_before,
+                const TensorView& moved_after, Stagnation& into) noexcept {
     const bool told = moved_before.data != nullptr;
     if (!usable(before) || !usable(after) || after.dtype != before.dtype || !same_sizes(before, after))
         return false;

@@ -52,7 +52,7 @@ bool statistics_and_divergence(const TensorView& real, const TensorView& twin, T
 // `below_half_ulp` of them |moved_after - moved_before| < ulp(before)/2, so that a sum in the format
 // absorbs the update. `moved_*` are fp32 or fp64. If `moved_before.data` is null, every element was meant
 // to move.
-struct Standstill {
+struct Stagnation {
     std::uint64_t count = 0;  // elements
     std::uint64_t meant_to_move = 0;
     std::uint64_t unmoved = 0;         // number of those that did not move
@@ -60,8 +60,8 @@ struct Standstill {
     double wanted_squares = 0;         // sum of (moved_after - moved_before)^2
     double moved_dot = 0;              // sum of (after - before) * (moved_after - moved_before)
 };
-bool standstill(const TensorView& before, const TensorView& after, const TensorView& moved_before,
-                const TensorView& moved_after, Standstill& into) noexcept;
+bool stagnation(const TensorView& before, const TensorView& after, const TensorView& moved_before,
+                const TensorView& moved_after, Stagnation& into) noexcept;
 
 // The name of the instruction set in use: "AVX3_DL", "AVX2", ... For benchmarks.
 const char* instruction_set() noexcept;

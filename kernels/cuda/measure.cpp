@@ -305,7 +305,7 @@ Outcome Measure::load() noexcept {
         char name[64];
         const int kind = i / kFormats;
         if (kind == kKinds)
-            std::snprintf(name, sizeof name, "standstill_");
+            std::snprintf(name, sizeof name, "stagnation_");
         else
             std::snprintf(name, sizeof name, "%s_%s_", kKindNames[kind], kFormatNames[i % kFormats]);
         char full[80];
@@ -384,10 +384,10 @@ Outcome Measure::divergence(Stream stream, Scratch& scratch, const TensorView* r
     return done;
 }
 
-Outcome Measure::standstill(Stream stream, Scratch& scratch, const TensorView* before,
+Outcome Measure::stagnation(Stream stream, Scratch& scratch, const TensorView* before,
                             const TensorView* after, const TensorView* moved_before,
                             const TensorView* moved_after, int count,
-                            cpu::Standstill* results) const noexcept {
+                            cpu::Stagnation* results) const noexcept {
     const Launcher launcher{*this, stream, scratch.at_};
     const bool told = moved_before != nullptr && moved_after != nullptr;
     Outcome done = launcher.ready();

@@ -249,6 +249,6 @@ MP_FORMAT(fp16)
 MP_FORMAT(bf16)
 MP_FORMAT(e4m3)
 MP_FORMAT(e5m2)
-MP_KERNEL(standstill, 4, Stagnated)
+MP_KERNEL(stagnation, 4, Stagnated)
 
 }  // namespace mp::cuda

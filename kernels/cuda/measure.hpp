@@ -61,9 +61,9 @@ public:
     Outcome divergence(Stream, Scratch&, const cpu::TensorView* real, const cpu::TensorView* twin, int count,
                        Divergence* results) const noexcept;
     // moved_before and moved_after may be null: every element was meant to move.
-    Outcome standstill(Stream, Scratch&, const cpu::TensorView* before, const cpu::TensorView* after,
+    Outcome stagnation(Stream, Scratch&, const cpu::TensorView* before, const cpu::TensorView* after,
                        const cpu::TensorView* moved_before, const cpu::TensorView* moved_after, int count,
-                       cpu::Standstill* results) const noexcept;
+                       cpu::Stagnation* results) const noexcept;
     // The exact elements go into the Scratch before the product runs, which may write over its C; the comparison
     // comes after it. Between the two no other product may use the Scratch.
     Outcome expect(Stream, Scratch&, const SampledProduct&) const noexcept;

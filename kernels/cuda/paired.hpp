@@ -260,7 +260,7 @@ struct Diverged {
 // before, after, moved_before, moved_after: dtypes[0] for the first two, dtypes[2] and [3] for the others. Without
 // kHasTwin in ListHead::kinds every element was meant to move.
 struct Stagnated {
-    using Result = cpu::Standstill;
+    using Result = cpu::Stagnation;
     static constexpr int kTensors = 4;
     static constexpr std::uint8_t kHasTwin = 1;
     enum Sum { kWanted, kMovedDot, kSums };

@@ -53,7 +53,7 @@ inline constexpr Weight kHalfSums{0.6, 0.1}, kSplitSums{0.3};
 inline constexpr Weight kLossDeparture{0, 1};
 // x: the share of the magnitude that is lost.
 inline constexpr Weight kFlushToZero{0, 1};
-// Standstill, in the order in which the model is hurt. x: the share of the updates that is lost.
+// Stagnation, in the order in which the model is hurt. x: the share of the updates that is lost.
 inline constexpr Weight kStagnantWeights{0, 1}, kStagnantAverages{0, 0.9}, kStagnantState{0, 0.6},
     kStagnantBuffers{0, 0.5};
 // Replicas drift apart slowly: a symptom, but one that does not heal.

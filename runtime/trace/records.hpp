@@ -219,7 +219,7 @@ struct TensorRecord {
     double flushed_abs = 0;        // sum of |twin| over those
     double twin_abs = 0;           // sum of |twin| over `compared`
     // The effect of the optimizer step (parameters and state of 16 bits and less, on sampled steps; else 0).
-    // As in kernels/cpu/measure.hpp, Standstill; in watch mode every element with a gradient other than 0
+    // As in kernels/cpu/measure.hpp, Stagnation; in watch mode every element with a gradient other than 0
     // was meant to move.
     std::uint64_t meant_to_move = 0;
     std::uint64_t unmoved = 0;

@@ -24,7 +24,7 @@ struct Plan {
     DType dtype = DType::bf16;     // of activations and gradients
     bool loss_scale = false;       // a GradScaler; on by itself where a step is skipped
     double first_scale = 65536;    // halved by every skipped step
-    int sample_every = 2;          // steps on which LOC, standstill and hashes are measured; 0: never
+    int sample_every = 2;          // steps on which LOC, stagnation and hashes are measured; 0: never
 
     // An op whose finite inputs give infinities, from where on everything of the step is non-finite. With a
     // loss scale all ranks skip the step. `op` is "aten::addmm" (forward) or "aten::mm" (backward).

@@ -182,7 +182,7 @@ struct Speed {
                                reinterpret_cast<Divergence*>(results));
         });
     }
-    double standstill(DType dtype, std::size_t bytes) {
+    double stagnation(DType dtype, std::size_t bytes) {
         const std::size_t width = cpu::width_of(dtype), elements = bytes / (2 * width + 8) / 1024 * 1024;
         const TensorView before = cpu::contiguous(pool, dtype, static_cast<std::int64_t>(elements));
         const TensorView after =
@@ -191,8 +191,8 @@ struct Speed {
         const TensorView to_view =
             cpu::contiguous(twins + kPool / 2, DType::fp32, static_cast<std::int64_t>(elements));
         return rate(elements * (2 * width + 8), [&](int) {
-            measure.standstill(device.stream, scratch, &before, &after, &from, &to_view, 1,
-                               reinterpret_cast<cpu::Standstill*>(results));
+            measure.stagnation(device.stream, scratch, &before, &after, &from, &to_view, 1,
+                               reinterpret_cast<cpu::Stagnation*>(results));
         });
     }
 
@@ -239,7 +239,7 @@ struct Speed {
                 row("divergence", dtype, sizes[i], 1, "normal", divergence(dtype, sizes[i], 1), copies[i]);
             row("divergence", dtype, 150 * small[1], 150, "normal", divergence(dtype, 150 * small[1], 150),
                 list_copies[1]);
-            row("standstill", dtype, sizes[2], 1, "normal", standstill(dtype, sizes[2]), copies[2]);
+            row("stagnation", dtype, sizes[2], 1, "normal", stagnation(dtype, sizes[2]), copies[2]);
         }
         const struct {
             Data data;

@@ -278,19 +278,19 @@ void Checks::check_pairs(const std::vector<Tensor>& real, const std::vector<Tens
     }
 }
 
-void Checks::check_standstill(const std::vector<Tensor> (&t)[4], bool told, const std::string& what) {
+void Checks::check_stagnation(const std::vector<Tensor> (&t)[4], bool told, const std::string& what) {
     std::vector<TensorView> on_device[4];
     for (int i = 0; i < 4; ++i) on_device[i] = views(t[i]);
-    auto* got = static_cast<cpu::Standstill*>(machine_.pinned(t[0].size() * sizeof(cpu::Standstill)));
-    launched(measure_.standstill(machine_.stream, scratch_, on_device[0].data(), on_device[1].data(),
+    auto* got = static_cast<cpu::Stagnation*>(machine_.pinned(t[0].size() * sizeof(cpu::Stagnation)));
+    launched(measure_.stagnation(machine_.stream, scratch_, on_device[0].data(), on_device[1].data(),
                                  told ? on_device[2].data() : nullptr, told ? on_device[3].data() : nullptr,
                                  static_cast<int>(t[0].size()), got),
              what);
     machine_.wait();
     for (std::size_t i = 0; i < t[0].size(); ++i) {
-        cpu::Standstill s;
+        cpu::Stagnation s;
         const TensorView none;
-        cpu::standstill(t[0][i].host, t[1][i].host, told ? t[2][i].host : none, told ? t[3][i].host : none,
+        cpu::stagnation(t[0][i].host, t[1][i].host, told ? t[2][i].host : none, told ? t[3][i].host : none,
                         s);
         exact(got[i].count, s.count, "count", what);
         exact(got[i].meant_to_move, s.meant_to_move, "meant_to_move", what);
@@ -357,8 +357,8 @@ void Checks::sizes_and_data(std::size_t largest, bool thorough) {
                         tensor(make(n % 2 ? data : Data::mixed, dtype, n, seed), dtype, elements));
                     all[2].push_back(tensor(twin[0].bytes, wide, elements));
                     all[3].push_back(tensor(make(data, DType::fp32, n, seed + 5), DType::fp32, elements));
-                    check_standstill(all, true, what + " standstill");
-                    check_standstill(all, false, what + " standstill without a twin");
+                    check_stagnation(all, true, what + " stagnation");
+                    check_stagnation(all, false, what + " stagnation without a twin");
                 }
                 machine_.release();
             }
@@ -568,8 +568,8 @@ void Checks::lists(int count) {
     check_one_sided(all, what);
     check_offenders(all, what);
     check_pairs(all, twins, what);
-    check_standstill(four, true, what);
-    check_standstill(four, false, what);
+    check_stagnation(four, true, what);
+    check_stagnation(four, false, what);
     // Strided ones, whose axes fill a list sooner.
     for (std::size_t i = 0; i < all.size(); ++i)
         for (Tensor* t : {&all[i], &twins[i]})

@@ -58,7 +58,7 @@ private:
     void check_offenders(const std::vector<Tensor>&, const std::string& what);
     void check_pairs(const std::vector<Tensor>& real, const std::vector<Tensor>& twin,
                      const std::string& what);
-    void check_standstill(const std::vector<Tensor> (&tensors)[4], bool told, const std::string& what);
+    void check_stagnation(const std::vector<Tensor> (&tensors)[4], bool told, const std::string& what);
     void launched(Outcome, const std::string& what);
     void fail(const std::string& what);
     template <class T>

@@ -151,7 +151,7 @@ std::vector<HostKernel> all_kernels() {
     enter_format<DType::bf16>(list, "bf16");
     enter_format<DType::e4m3>(list, "e4m3");
     enter_format<DType::e5m2>(list, "e5m2");
-    enter<Stagnated>(list, "standstill");
+    enter<Stagnated>(list, "stagnation");
     list.push_back({"product_expect", sizeof(ProductArgument), run_expect});
     list.push_back({"product_compare", sizeof(ProductArgument), run_compare});
     list.push_back({"sketch_blocks", sizeof(SketchArgument), run_sketch});

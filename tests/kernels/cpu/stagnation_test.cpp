@@ -7,7 +7,7 @@
 namespace mp::cpu {
 namespace {
 
-TEST(StandstillKernel, TellsSwallowedFromUnmeant) {
+TEST(StagnationKernel, TellsSwallowedFromUnmeant) {
     //                                 moves   swallowed  unmeant  unmoved though large  infinite
     const std::vector<double> before = {1.0, 1.0, 1.0, 1.0, 1.0};
     const double infinity = std::numeric_limits<double>::infinity();
@@ -15,8 +15,8 @@ TEST(StandstillKernel, TellsSwallowedFromUnmeant) {
     const std::vector<double> moved = {1.0625, 1.001, 1.0, 1.5, 2.0};
     const auto b = oracle::stored(DType::bf16, before), a = oracle::stored(DType::bf16, after);
     const auto from = oracle::stored(DType::fp64, before), to = oracle::stored(DType::fp64, moved);
-    Standstill got;
-    ASSERT_TRUE(standstill(contiguous(b.data(), DType::bf16, 5), contiguous(a.data(), DType::bf16, 5),
+    Stagnation got;
+    ASSERT_TRUE(stagnation(contiguous(b.data(), DType::bf16, 5), contiguous(a.data(), DType::bf16, 5),
                            contiguous(from.data(), DType::fp64, 5), contiguous(to.data(), DType::fp64, 5),
                            got));
     EXPECT_EQ(got.count, 5u);
@@ -28,7 +28,7 @@ TEST(StandstillKernel, TellsSwallowedFromUnmeant) {
 }
 
 // Weights of N(0, 0.02) and Adam-like steps of one learning rate: the share of updates that bf16 does not store.
-TEST(StandstillKernel, StagnationOfBf16Weights) {
+TEST(StagnationKernel, StagnationOfBf16Weights) {
     constexpr std::int64_t kCount = 100000;
     const std::pair<double, double> expected[] = {{1e-4, 0.12}, {3e-5, 0.70}, {1e-5, 0.84}, {1e-6, 0.98}};
     const auto b = oracle::stored(DType::bf16, oracle::normal(kCount, 51, 0, 0.02));
@@ -39,8 +39,8 @@ TEST(StandstillKernel, StagnationOfBf16Weights) {
         for (std::size_t i = 0; i < moved.size(); ++i) moved[i] -= std::copysign(rate, direction[i]);
         const auto a = oracle::stored(DType::bf16, moved);
         const auto from = oracle::stored(DType::fp64, before), to = oracle::stored(DType::fp64, moved);
-        Standstill got;
-        ASSERT_TRUE(standstill(
+        Stagnation got;
+        ASSERT_TRUE(stagnation(
             contiguous(b.data(), DType::bf16, kCount), contiguous(a.data(), DType::bf16, kCount),
             contiguous(from.data(), DType::fp64, kCount), contiguous(to.data(), DType::fp64, kCount), got));
         EXPECT_NEAR(static_cast<double>(got.unmoved) / kCount, share, 0.16) << rate;
@@ -49,7 +49,7 @@ TEST(StandstillKernel, StagnationOfBf16Weights) {
 }
 
 // Some loads make numbers of NaN and infinity, in whole groups and in the rest of a block.
-TEST(StandstillKernel, OmitsNonfiniteOfEveryFormat) {
+TEST(StagnationKernel, OmitsNonfiniteOfEveryFormat) {
     constexpr std::int64_t kCount = 40;
     std::vector<double> before(kCount, 1.0), after(kCount, 2.0);
     before[3] = after[38] = std::numeric_limits<double>::quiet_NaN();
@@ -58,25 +58,25 @@ TEST(StandstillKernel, OmitsNonfiniteOfEveryFormat) {
         const auto b = oracle::stored(dtype, before), a = oracle::stored(dtype, after);
         with_each_set([&] {
             const TensorView none;
-            Standstill got;
-            ASSERT_TRUE(standstill(contiguous(b.data(), dtype, kCount), contiguous(a.data(), dtype, kCount),
+            Stagnation got;
+            ASSERT_TRUE(stagnation(contiguous(b.data(), dtype, kCount), contiguous(a.data(), dtype, kCount),
                                    none, none, got));
             EXPECT_EQ(got.meant_to_move, 36u) << name_of(dtype);
         });
     }
 }
 
-TEST(StandstillKernel, WithoutATwinEveryElementWasMeantToMove) {
+TEST(StagnationKernel, WithoutATwinEveryElementWasMeantToMove) {
     const float before[3] = {1, 2, 3}, after[3] = {1, 2, 4};
-    Standstill got;
+    Stagnation got;
     const TensorView none;
     ASSERT_TRUE(
-        standstill(contiguous(before, DType::fp32, 3), contiguous(after, DType::fp32, 3), none, none, got));
+        stagnation(contiguous(before, DType::fp32, 3), contiguous(after, DType::fp32, 3), none, none, got));
     EXPECT_EQ(got.meant_to_move, 3u);
     EXPECT_EQ(got.unmoved, 2u);
     EXPECT_EQ(got.below_half_ulp, 0u);
     EXPECT_FALSE(
-        standstill(contiguous(before, DType::fp32, 3), contiguous(after, DType::fp32, 2), none, none, got));
+        stagnation(contiguous(before, DType::fp32, 3), contiguous(after, DType::fp32, 2), none, none, got));
 }
 
 }  // namespace
