@@ -138,7 +138,8 @@ void Parameters::add_locked(trace::TensorKind kind, std::string_view name, const
 void Parameters::add_leaf(const at::Tensor& t) {
     if (!t.has_storage()) return;
     const std::lock_guard lock(mutex_);
-    if (!leaves_.insert(t.storage().unsafeGetStorageImpl()).second) return;
+    const c10::Storage& storage = t.storage();
+    if (!leaves_.try_emplace(storage.unsafeGetStorageImpl(), storage.getWeakStorageImpl()).second) return;
     add_locked(trace::TensorKind::parameter, "parameter" + std::to_string(leaves_.size() - 1), t);
 }
 

@@ -124,7 +124,8 @@ private:
     mutable std::mutex mutex_;
     std::vector<Named> named_;
     std::unordered_map<std::string, std::size_t> by_name_;  // kind prefix + name
-    std::unordered_set<const c10::StorageImpl*> leaves_;
+    // Held weakly, so that no later storage has the address of one that is gone.
+    std::unordered_map<const c10::StorageImpl*, c10::weak_intrusive_ptr<c10::StorageImpl>> leaves_;
     std::unordered_map<const c10::TensorImpl*, LayerId> owners_;
     std::unordered_map<std::string, Kept> kept_;  // kind prefix + name
     std::unordered_map<std::string, Some> some_;  // by name of the parameter
