@@ -27,6 +27,7 @@ sys.path.append(os.path.join(ROOT, "tests", "truth"))
 import compare  # noqa: E402
 import runs  # noqa: E402
 import score  # noqa: E402
+from sets import read  # noqa: E402
 
 
 REGIMES = ("bf16-autocast", "bf16-masters", "bf16-pure", "fp16-scaler")
@@ -131,13 +132,6 @@ def measure(options, program, work):
         modules = json.load(f)
     return line | {"transparent": result.transparent, "faults": result.faults, **score.of_report(report, modules),
                    "steps_right": len(report["steps"]) == STEPS, "seconds": round(time.monotonic() - began, 1)}
-
-
-def read(path):
-    if not os.path.exists(path):
-        return []
-    with open(path, encoding="utf-8") as f:
-        return [json.loads(line) for line in f]
 
 
 def record(options, items, measured, in_short):
