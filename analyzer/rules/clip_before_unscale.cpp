@@ -3,7 +3,7 @@
 // What   Gradients of a scaled loss are clipped before the scaler divides them by its scale.
 // Why    With a scale of 65536 every norm is 65536 times too large: clipping at 1.0 leaves
 //        gradients that are almost zero once they are unscaled, or cuts all of them.
-// Fix    scaler.unscale_(optimizer) before the clip.
+// Fix    scaler.unscale_(optimizer) before the clip; in Lightning the clip goes into on_before_optimizer_step.
 // Silent After unscale_, in branches without a scaler, where the scale was read (to divide
 //        by hand), where the engine clips for itself. max_norm=inf measures and does not clip: a
 //        note. A warning where the backward is not seen. Engines whose precision no constant sets.
@@ -97,33 +97,37 @@ void check_update(const RuleContext& context, const Protocol& protocol, const Fu
          out);
 }
 
-// An engine that scales fp16 losses by itself, and the method of it that clips what it has scaled.
+// An engine that scales fp16 losses by itself, its method that clips what it has scaled, and what divides first.
 struct ScalingEngine {
     EngineKind kind;
-    std::string_view backward, unscales, clips;
+    std::string_view backward, clips, unscales, fix;
 };
 constexpr std::array<ScalingEngine, 3> kScalingEngines{
-    {{EngineKind::accelerate, "accelerate.Accelerator.backward", "unscale_gradients", "clip_grad_norm_"},
-     {EngineKind::fabric, "lightning.Fabric.backward", "", "clip_gradients"},
-     {EngineKind::lightning, "lightning.LightningModule.manual_backward", "", "clip_gradients"}}};
+    {{EngineKind::accelerate, "accelerate.Accelerator.backward", "", "unscale_gradients",
+      "call clip_grad_norm_ of Accelerate, which divides them first"},
+     {EngineKind::fabric, "lightning.Fabric.backward", "", "unscale_gradients",
+      "call clip_gradients of Lightning Fabric, which divides them first"},
+     {EngineKind::lightning, "lightning.LightningModule.manual_backward",
+      "lightning.LightningModule.clip_gradients", "unscale_",
+      "clip in on_before_optimizer_step, which Lightning calls when it has divided them"}}};
 
-constexpr std::array<std::string_view, 2> kClips{"clip_grad_norm_", "clip_grad_value_"};
+constexpr std::array<std::string_view, 3> kClips{"clip_grad_norm_", "clip_grad_value_", "clip_gradients"};
 
-bool clips_by_hand(const Call& call) {
+bool clips_by_hand(const Call& call, const ScalingEngine& engine) {
     const std::string_view name = call.name.str();
-    return (name == "torch.nn.utils.clip_grad_norm_" || name == "torch.nn.utils.clip_grad_value_") &&
+    return (name == "torch.nn.utils.clip_grad_norm_" || name == "torch.nn.utils.clip_grad_value_" ||
+            name == engine.clips) &&
            !only_measures(call);
 }
 
 // accelerator.backward(loss), and then torch.nn.utils.clip_grad_norm_() on gradients that nothing has unscaled.
 void check_engine(const RuleContext& context, const Function& f, const Call& clip, Findings& out) {
     for (const ScalingEngine& known : kScalingEngines) {
+        if (!clips_by_hand(clip, known)) continue;
         const auto backward = std::find_if(f.calls.data(), &clip, [&](const Call& c) {
             return c.name.str() == known.backward && reaches(f, c.block, clip.block);
         });
-        const auto is_unscale = [&](const Call& c) {
-            return !known.unscales.empty() && last_part(c.name.str()) == known.unscales;
-        };
+        const auto is_unscale = [&](const Call& c) { return last_part(c.name.str()) == known.unscales; };
         if (backward == &clip || std::ranges::any_of(f.calls, is_unscale)) continue;
         const std::vector<Engine>& engines = engines_of(context);
         const Engine* const engine = find_engine(engines, known.kind);
@@ -138,7 +142,7 @@ void check_engine(const RuleContext& context, const Function& f, const Call& cli
               .severity = Severity::error,
               .span = clip.span,
               .message = "gradients are clipped while they are still multiplied by the loss scale of " + name,
-              .fix = "call " + std::string(known.clips) + " of " + name + ", which divides them first",
+              .fix = std::string(known.fix),
               .notes = {{backward->span, "backward of the scaled loss"},
                         {engine->at, name + " is set up here"}},
               .function = {}},
@@ -148,7 +152,7 @@ void check_engine(const RuleContext& context, const Function& f, const Call& cli
 
 void check(const RuleContext& context, Findings& out) {
     for_each_call(context.program, last_part_in(kClips), [&](const Function& f, const Call& call) {
-        if (is_python(f) && clips_by_hand(call)) check_engine(context, f, call, out);
+        if (is_python(f)) check_engine(context, f, call, out);
     });
     for (const Violation& v : violations_of(context, Defect::clip_scaled))
         emit(context, *v.at.function, finding_of(context, v), out);
