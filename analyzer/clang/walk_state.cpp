@@ -130,6 +130,8 @@ void Mutations::scan(const clang::Stmt* statement) {
     } else if (const auto* unary = llvm::dyn_cast<clang::UnaryOperator>(statement)) {
         if (unary->isIncrementDecrementOp()) write(*unary->getSubExpr());
         if (unary->getOpcode() == clang::UO_AddrOf) escape(*unary->getSubExpr());
+    } else if (const auto* assembly = llvm::dyn_cast<clang::GCCAsmStmt>(statement)) {
+        for (unsigned i = 0; i < assembly->getNumOutputs(); ++i) escape(*assembly->getOutputExpr(i));
     } else if (const auto* cast = llvm::dyn_cast<clang::CastExpr>(statement)) {
         // `&x` converted to a pointer to const is only read.
         const clang::QualType pointee = cast->getType()->getPointeeType();

@@ -7,11 +7,14 @@
 //        the tensor cores would sum in fp32 at the same shape.
 // Fix    An fp32 accumulator and a conversion in the epilogue.
 // Silent Half operands with float accumulators; matrix_a and matrix_b fragments; integer
-//        instructions; a class template that passes the type of its argument on.
+//        instructions; a class template that passes the type of its argument on; one mma.sync that adds to
+//        zeros: its products are rounded once.
 // Tests  testdata/lint/MP407.md, tests/analyzer/rules/mma_half_accumulator_test.cpp
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <ranges>
 #include <unordered_set>
 #include <vector>
 
@@ -126,6 +129,39 @@ std::string_view half_instruction(std::string_view text) {
     return {};
 }
 
+// %7 of the template is args[8] of the call: outputs and inputs follow the text.
+const Operand* numbered(const Call& assembly, std::string_view name) {
+    if (!name.starts_with('%')) return nullptr;
+    name.remove_prefix(1);
+    std::size_t number = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+    const bool is_number = error == std::errc() && end == name.data() + name.size();
+    return is_number && number + 1 < assembly.args.size() ? &assembly.args[number + 1] : nullptr;
+}
+
+// mma.sync ... {d}, {a}, {b}, {c}: every register of c is zero, so the instruction continues no sum.
+bool starts_at_zero(const Call& assembly, std::string_view instruction) {
+    const std::string_view text = assembly.args[0].constant.str();
+    if (!instruction.starts_with("mma.sync")) return false;
+    auto from = static_cast<std::size_t>(instruction.data() - text.data()) + instruction.size();
+    std::string_view group;
+    for (int i = 0; i < 4; ++i) {
+        const std::size_t open = text.find('{', from);
+        const std::size_t close = text.find('}', std::min(open, text.size()));
+        if (close == std::string_view::npos) return false;
+        group = text.substr(open + 1, close - open - 1);
+        from = close;
+    }
+    const auto is_zero = [&](auto&& part) {
+        std::string_view name(part.begin(), part.end());
+        while (name.starts_with(' ')) name.remove_prefix(1);
+        while (name.ends_with(' ')) name.remove_suffix(1);
+        const Operand* c = numbered(assembly, name);
+        return c && c->constant.str() == "0";
+    };
+    return std::ranges::all_of(group | std::views::split(','), is_zero);
+}
+
 void report(const RuleContext& context, const Function& f, const SourceSpan& span, DType dtype,
             std::string what, Findings& out) {
     emit(context, f,
@@ -189,7 +225,8 @@ void check(const RuleContext& context, Findings& out) {
     for_each_call(context.program, name_in(kAssembly), [&](const Function& f, const Call& call) {
         if (call.kind != CallKind::assembly || call.args.empty()) return;
         const std::string_view instruction = half_instruction(call.args[0].constant.str());
-        if (!instruction.empty() && instructions.is_first(f))
+        if (instruction.empty() || starts_at_zero(call, instruction)) return;
+        if (instructions.is_first(f))
             report(context, f, call.span, DType::fp16, std::string(instruction.substr(0, 72)), out);
     });
 }

@@ -184,6 +184,16 @@ TEST(Calls, InlineAssemblyIsACallOfItsText) {
     EXPECT_THAT(calls(f), ElementsAre("assembly asm(mma.sync.f16.f16.f16.f16 %0;, x)"));
 }
 
+TEST(Calls, WhatAssemblyWritesIsNoConstant) {
+    const Function f = function(
+        "__device__ unsigned g(unsigned);\n"
+        "__device__ void f() { unsigned x = 0, y = 0; asm(\"mov.u32 %0, %1;\" : \"=r\"(x) : \"r\"(y)); g(x); "
+        "g(y); }");
+    ASSERT_EQ(f.calls.size(), 3u);
+    EXPECT_TRUE(f.calls[1].args[0].constant.empty());
+    EXPECT_EQ(f.calls[2].args[0].constant.str(), "0");
+}
+
 TEST(Calls, AMacroIsNamedOnlyWhenItsBodySpellsTheCall) {
     const Function f = function(
         "#define ON() at::autocast::set_enabled(true)\n#define BOTH() ON()\n#define CHECK(e) (e)\n"

@@ -39,6 +39,20 @@ TEST(MmaHalfAccumulator, InlineAssemblyNamesTheAccumulatorFirst) {
     EXPECT_THAT(assembly(""), IsEmpty());
 }
 
+TEST(MmaHalfAccumulator, AnInstructionThatAddsToZerosContinuesNoSum) {
+    const auto mma = [](std::string c, std::string rest) {
+        return mp407(
+            "call 5:3 asm kind=assembly args=[{constant=\"mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 "
+            "{%0}, {%1}, {%1}, {" +
+            c + "};\"} {name=d} {name=a} " + rest + "]");
+    };
+    EXPECT_THAT(mma("%2, %3", "{constant=0} {constant=0}"), IsEmpty());
+    EXPECT_THAT(mma("%2, %3", "{constant=0} {name=c}"), ElementsAre("warning 5"));
+    EXPECT_THAT(mma("%2, %3", "{constant=0}"), ElementsAre("warning 5"));
+    EXPECT_THAT(mma("%0", "{constant=0}"), ElementsAre("warning 5"));
+    EXPECT_THAT(mma("%c", "{constant=0}"), ElementsAre("warning 5"));
+}
+
 TEST(MmaHalfAccumulator, CutlassAccumulator) {
     EXPECT_THAT(mp407("type 5:3 cutlass::half_t alias=ElementAccumulator args=[{fp16 scalar "
                       "text=cutlass::half_t}]"),
