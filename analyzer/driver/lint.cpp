@@ -84,7 +84,7 @@ Memory& memory_of_run() {
 std::string store_path(const Plan& plan, const LintOptions& options, const std::string& directory) {
     const std::string binary = own_binary();
     const std::array<std::string_view, 3> parts{
-        options.whole_tree ? "all facts" : "facts", binary,
+        may_all_be_relevant(plan, options) ? "all facts" : "facts", binary,
         plan.project_root.empty() ? options.working_directory : plan.project_root};
     return directory + "/" + make_key(parts).hex() + ".pack";
 }

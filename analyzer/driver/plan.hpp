@@ -30,6 +30,8 @@ struct Plan {
 
     // The command for a file that is not in the database: the command of a neighbour, else the default.
     std::function<CompileCommand(const std::string&)> fallback;
+
+    bool has_native_code() const { return !commands.empty() || !headers.empty(); }
 };
 
 // The directory of the first input, where the search for configuration and database starts.

@@ -79,8 +79,8 @@ StoredHead scan_text(const PlannedUnit& unit, const UnitPlanner& planner, std::s
     if (file.path.ends_with(".py")) end_lines_with_line_feeds(text);
     const FrontEnds& front_ends = planner.front_ends;
     head.is_seed = planner.seeds.any_in_code(text);
-    head.is_relevant = head.is_seed || planner.options.whole_tree || !front_ends.is_relevant ||
-                       front_ends.is_relevant(file.path, text);
+    head.is_relevant = head.is_seed || may_all_be_relevant(planner.plan, planner.options) ||
+                       !front_ends.is_relevant || front_ends.is_relevant(file.path, text);
     if (head.is_relevant) head.imports = imported_names(text);
     head.may_suppress = mentions_suppression(text);
     return head;
@@ -101,6 +101,10 @@ std::string key_of(std::string_view path, std::string_view variant) {
 }
 
 }  // namespace
+
+bool may_all_be_relevant(const Plan& plan, const LintOptions& options) {
+    return options.whole_tree || plan.has_native_code();
+}
 
 UnitPlanner::UnitPlanner(const Plan& plan, const LintOptions& options, const FrontEnds& front_ends)
     : plan(plan),

@@ -75,6 +75,10 @@ struct Scan {
 
 Scan scan_file(const PlannedUnit&, const UnitPlanner&);
 
+// Whether a Python file without any word of the front end can matter: as a wrapper, where rules look for the Python
+// calls of native code.
+bool may_all_be_relevant(const Plan&, const LintOptions&);
+
 // A unit without facts.
 Unit empty_unit(const PlannedUnit&, UnitState, std::string_view message);
 UnitResult result_of(const PlannedUnit&, const Unit&);
