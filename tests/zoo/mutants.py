@@ -29,7 +29,8 @@ from zoo import compare, runs
 
 KINDS = ("accumulate", "reduce", "cast", "constant", "state", "counter")
 PLACES = {"accumulate": ("forward",), "reduce": ("backward", "optimizer"), "cast": ("forward", "backward"),
-          "constant": ("forward", "data", "unknown"), "state": ("optimizer",), "counter": ("optimizer",)}
+          "constant": ("forward", "data", "unknown"), "state": ("optimizer",), "counter": ("optimizer",),
+          "weight": ("optimizer",), "gradient": ("backward", "optimizer")}
 GROUPS = ("transformers", "timm", "torchvision")
 COUNT = 200
 TRACED_FROM, OTHERS = 1, 4  # every mutant from this effect on is traced, and every fourth of the others
