@@ -2,7 +2,7 @@
 
     defects.py --mp-trace BIN --checkouts DIR --results FILE [--most N] [--only PATTERN]
 
-Each runs with the defect and with the same code in fp32 (the good twin), untraced and traced; the good twin in fp32 too.
+Each runs with the defect and, as its good twin, with the same code in fp32, untraced and traced; the twin in fp32 too.
 The effect is that of mutants.py. A finding counts if the good twin does not have it.
 """
 import os
