@@ -1,6 +1,7 @@
 """Lowers one op's precision in programs of the zoo and asks whether mp-trace names the place; a JSON line for each.
 
     mutants.py --draw zoo.jsonl --seed N [--count N]             writes mutants.txt, before the first run
+    mutants.py --draw mutants.txt --seed N [--kinds K,K] [--programs N] --list FILE     another one, of its programs
     mutants.py --effects FILE [--jobs N]                         without mp-trace
     mutants.py --effects FILE --mp-trace BIN --results FILE [--limit N] [--jobs N]
     mutants.py --effects FILE --results FILE --out docs/evaluation.md
@@ -28,7 +29,8 @@ from zoo import compare, runs
 
 KINDS = ("accumulate", "reduce", "cast", "constant", "state", "counter")
 PLACES = {"accumulate": ("forward",), "reduce": ("backward", "optimizer"), "cast": ("forward", "backward"),
-          "constant": ("forward", "data", "unknown"), "state": ("optimizer",), "counter": ("optimizer",)}
+          "constant": ("forward", "data", "unknown"), "state": ("optimizer",), "counter": ("optimizer",),
+          "weight": ("optimizer",), "gradient": ("backward", "optimizer")}
 GROUPS = ("transformers", "timm", "torchvision")
 COUNT = 200
 TRACED_FROM, OTHERS = 1, 4  # every mutant from this effect on is traced, and every fourth of the others
@@ -73,10 +75,10 @@ def layers_of(options, program, name):
     return {row[0]: row[1:] for row in rows if row[0] in KINDS}
 
 
-def drawn(number, seed, named, layers):
+def drawn(number, seed, named, layers, kinds=KINDS):
     """Mutant `number` from `layers`, program -> kind -> layers; None: no program has such a layer."""
     draw = random.Random(f"{seed}.{number}")
-    kind = KINDS[number % len(KINDS)]
+    kind = kinds[number % len(kinds)]
     for _ in range(60):
         _, program, name = draw.choice(named)
         if found := layers[name].get(kind):
@@ -84,23 +86,33 @@ def drawn(number, seed, named, layers):
     return None
 
 
-def draw_all(options):
-    """Writes mutants.txt."""
+def programs_of(options):
+    """The (group, program, name) to draw from: those that zoo.py found healthy, or those of an earlier draw."""
+    if options.draw.endswith(".txt"):
+        return sorted({("", m.program, m.name) for m in frozen(options.draw)})
     with open(os.path.join(zoo.HERE, "list.txt"), encoding="utf-8") as f:
         listed = [line.rstrip("\n").split("\t") for line in f if line.startswith(GROUPS)]
     fit = healthy(zoo.read(options.draw), score.load_marks())
-    named = [entry for entry in listed if entry[2] in fit]
+    return [entry for entry in listed if entry[2] in fit]
+
+
+def draw_all(options):
+    """Writes the list of mutants."""
+    named, kinds = programs_of(options), options.kinds.split(",")
+    if options.programs:
+        named = sorted(random.Random(options.seed).sample(named, options.programs))
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         layers = dict(zip((name for _, _, name in named),
                           pool.map(lambda entry: layers_of(options, *entry[1:]), named)))
-    found = [m for m in (drawn(k, options.seed, named, layers) for k in range(options.count)) if m]
-    with open(LIST, "w", encoding="utf-8") as f:
-        f.write(f"# Drawn by mutants.py --seed {options.seed} --count {options.count} from {len(named)} programs\n")
+    found = [m for m in (drawn(k, options.seed, named, layers, kinds) for k in range(options.count)) if m]
+    with open(options.list, "w", encoding="utf-8") as f:
+        f.write(f"# Drawn by mutants.py --seed {options.seed} --count {options.count} --kinds {options.kinds} "
+                f"from {len(named)} programs\n")
         f.writelines("\t".join(map(str, dataclasses.astuple(m))) + "\n" for m in found)
 
 
-def frozen():
-    with open(LIST, encoding="utf-8") as f:
+def frozen(path):
+    with open(path, encoding="utf-8") as f:
         rows = [line.rstrip("\n").split("\t") for line in f if not line.startswith("#")]
     return [Mutant(int(row[0]), *row[1:]) for row in rows]
 
@@ -225,8 +237,11 @@ def parse():
     parser.add_argument("--python", default=os.path.join(zoo.ROOT, "build", "zoo-venv", "bin", "python"))
     parser.add_argument("--effects", default="", help="the effect of every mutant, measured without mp-trace")
     parser.add_argument("--results", default="", help="what mp-trace says about those that are traced")
-    parser.add_argument("--draw", default="", help="results of zoo.py: which programs are healthy")
+    parser.add_argument("--draw", default="", help="results of zoo.py, or an earlier list: the healthy programs")
     parser.add_argument("--seed", type=int, default=zoo.SEED)
+    parser.add_argument("--list", default=LIST, help="the mutants")
+    parser.add_argument("--kinds", default=",".join(KINDS), help="what is drawn")
+    parser.add_argument("--programs", type=int, default=0, help="draw from so many programs; 0: from all")
     parser.add_argument("--count", type=int, default=COUNT)
     parser.add_argument("--limit", type=int, default=COUNT, help="mutants to run now")
     parser.add_argument("--only", default="*", help="pattern of NUMBER KIND NAME")
@@ -238,7 +253,7 @@ def parse():
 
 def measure_effects(options):
     ready = {line["number"] for line in zoo.read(options.effects)}
-    left = [m for m in frozen() if m.number not in ready and fnmatch.fnmatchcase(m.key, options.only)]
+    left = [m for m in frozen(options.list) if m.number not in ready and fnmatch.fnmatchcase(m.key, options.only)]
     options.results = options.effects
     zoo.record(options, by_program(left[:options.limit]), lambda group, work: effects(options, group, work), in_short)
 

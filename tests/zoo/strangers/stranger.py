@@ -97,13 +97,17 @@ def with_defect(module):
 def with_scaler():
     scaler, inside = torch.amp.GradScaler("cpu", init_scale=2.0 ** 12), [False]
     for kind in (torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD, torch.optim.RMSprop):
-        def step(self, closure=None, plain=kind.step):
+        if "step" not in vars(kind):  # AdamW has Adam's
+            continue
+
+        def step(self, closure=None, plain=torch.optim.Optimizer.profile_hook_step(kind.step)):
             if inside[0]:
                 return plain(self)
             inside[0] = True
             scaler.step(self)
             scaler.update()
             inside[0] = False
+        step.hooked = True  # else the hooks of torch run for the call of the script and for that of the scaler
         kind.step = step
     return scaler
 

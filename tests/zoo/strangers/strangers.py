@@ -51,7 +51,8 @@ def run(options, program, name, precision, prefix=(), more=()):
     if os.path.exists(out):
         os.remove(out)
     env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1", "WANDB_MODE": "disabled",
-           "MPLBACKEND": "Agg", "PYTHONPATH": checkout, "PYTHONHASHSEED": "1"}
+           "MPLBACKEND": "Agg",
+           "PYTHONPATH": os.pathsep.join(filter(None, (checkout, os.environ.get("PYTHONPATH")))), "PYTHONHASHSEED": "1"}
     done = subprocess.run([*prefix, *command(options, program, precision, out, more)],
                           cwd=os.path.join(checkout, program["folder"]), env=env, capture_output=True, text=True,
                           timeout=900)
@@ -64,6 +65,16 @@ def twin_of(path):
     tensors = compare.read_safetensors(path) if os.path.exists(path) else {}
     return sorted(hashlib.sha256(values).hexdigest() for name, (_, _, values) in tensors.items()
                   if not name.startswith(("grad/", "state/", "losses")))
+
+
+def judged(options, trace):
+    """(report, exit status of the gate) of a traced run; the report is None if there is none. TRACE.txt has both."""
+    told = subprocess.run([options.mp_trace, "report", trace, "--json", "-"], capture_output=True)
+    shown = subprocess.run([options.mp_trace, "report", trace], capture_output=True, text=True)
+    gate = subprocess.run([options.mp_trace, "gate", trace], capture_output=True, text=True)
+    with open(trace + ".txt", "w", encoding="utf-8") as f:
+        f.write(shown.stdout + shown.stderr + "\n---- gate\n" + gate.stdout + gate.stderr)
+    return json.loads(told.stdout) if told.returncode == 0 else None, gate.returncode
 
 
 def measure(options, program):
@@ -81,14 +92,9 @@ def measure(options, program):
         save = ["--save-twin", twin] if mode == "trajectory" else []
         done = run(options, program, "traced-" + mode, "low",
                    [options.mp_trace, "--mode", mode, "-o", trace, "--no-build", *save, "--"])
-        told = subprocess.run([options.mp_trace, "report", trace, "--json", "-"], capture_output=True)
-        shown = subprocess.run([options.mp_trace, "report", trace], capture_output=True, text=True)
-        gate = subprocess.run([options.mp_trace, "gate", trace], capture_output=True, text=True)
-        with open(trace + ".txt", "w", encoding="utf-8") as f:
-            f.write(shown.stdout + shown.stderr + "\n---- gate\n" + gate.stdout + gate.stderr)
-        entry = {"transparent": (done[0], done[2]) == (plain[0], plain[2]), "gate": gate.returncode}
-        if told.returncode == 0:
-            report = json.loads(told.stdout)
+        report, gate = judged(options, trace)
+        entry = {"transparent": (done[0], done[2]) == (plain[0], plain[2]), "gate": gate}
+        if report:
             entry |= score.of_report(report, {"ran": [], "all": []})
             entry["steps"] = len(report["steps"])
         if mode == "trajectory" and fp32[2]:

@@ -1,0 +1,71 @@
+"""Runs scripts of strangers/second.txt with the defects of defects.txt, and asks whether mp-trace names their places.
+
+    defects.py --mp-trace BIN --checkouts DIR --results FILE [--most N] [--only PATTERN]
+
+Each runs with the defect and, as its good twin, with the same code in fp32, untraced and traced; the twin in fp32 too.
+The effect is that of mutants.py. A finding counts if the good twin does not have it.
+"""
+import os
+import shutil
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.dirname(HERE)]
+import sets  # noqa: E402
+import mutants  # noqa: E402
+import strangers  # noqa: E402
+import data  # noqa: E402
+
+
+def programs():
+    scripts = {p["key"].split("/")[0]: p for p in reversed(list(strangers.programs("second")))}
+    for name, kind, root, layer in sets.rows(os.path.join(HERE, "defects.txt")):
+        yield {**scripts[name], "key": f"{name} {kind} {layer}", "kind": kind, "root": root, "layer": layer}
+
+
+def measure(options, program):
+    options.work = tempfile.mkdtemp(prefix="mp-defect-")
+    line = {k: program[k] for k in ("key", "kind", "root", "layer", "regime")} | {"ran": False}
+    runs, reports = {}, {}
+    for name, form, precision in (("bad", "bad", "low"), ("good", "good", "low"), ("fp32", "good", "fp32")):
+        defect = ["--defect", program["kind"], program["root"], program["layer"], form]
+        runs[name] = strangers.run(options, program, name, precision, more=defect)
+        if runs[name][0] != 0 or runs[name][2] is None:
+            return line | {"why": f"{name}: {runs[name][0]}: {runs[name][1]}"}
+        if precision == "low":
+            trace = os.path.join(options.work, name + ".trace")
+            prefix = [options.mp_trace, "--mode", "trajectory", "-o", trace, "--no-build", "--"]
+            done = strangers.run(options, program, "traced-" + name, precision, prefix, defect)
+            report, gate = strangers.judged(options, trace)
+            if report is None:
+                return line | {"why": f"no report: {done[1]}"}
+            reports[name] = report
+            line |= {f"{name}_gate": gate, f"{name}_transparent": (done[0], done[2]) == (runs[name][0], runs[name][2])}
+    import numpy
+    values = [numpy.load(os.path.join(options.work, name + ".json.npy")) for name in ("bad", "good", "fp32")]
+    mutant = mutants.Mutant(0, program["kind"], "", "", program["layer"])
+    shutil.rmtree(options.work)
+    return line | {"ran": True, "effect": mutants.effect(*values)} | mutants.judged(mutant, *reports.values()) | {
+        "good": [f"{f['severity']} {f['rule']} {f.get('layer')} {f.get('op')}" for f in reports["good"]["findings"]
+                 if f["severity"] != "note"]}
+
+
+def in_short(line):
+    return (f"effect {line['effect']:.2f} place {line['place']} gate {line['bad_gate']} {line['said'][:3]} "
+            f"good gate {line['good_gate']} {line['good']} "
+            f"transparent {line['bad_transparent'], line['good_transparent']}")
+
+
+def main():
+    parser = sets.parser(__doc__)
+    parser.add_argument("--most", default="60", help="backwards after which a script ends")
+    options = parser.parse_args()
+    options.mp_trace, options.checkouts = os.path.abspath(options.mp_trace), os.path.abspath(options.checkouts)
+    data.second(options.checkouts, options.python)
+    sets.record(options, programs(), lambda program: measure(options, program), in_short)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
