@@ -33,6 +33,8 @@ def measure(options, program):
         runs[name] = strangers.run(options, program, name, precision, more=defect)
         if runs[name][0] != 0 or runs[name][2] is None:
             return line | {"why": f"{name}: {runs[name][0]}: {runs[name][1]}"}
+        if not runs[name][2]["changed"]:
+            return line | {"why": f"no outermost module is a {program['root']}"}
         if precision == "low":
             trace = os.path.join(options.work, name + ".trace")
             prefix = [options.mp_trace, "--mode", "trajectory", "-o", trace, "--no-build", "--"]

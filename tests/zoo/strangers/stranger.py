@@ -150,7 +150,8 @@ def tell():
     hashes = sorted(hashlib.sha256(p.detach().float().contiguous().numpy().tobytes()).hexdigest()
                     for p in found.values())
     with open(out, "w", encoding="utf-8") as f:
-        json.dump({"steps": list(steps.values()), "losses": [float(x).hex() for x in losses], "hashes": hashes}, f)
+        json.dump({"steps": list(steps.values()), "losses": [float(x).hex() for x in losses], "hashes": hashes,
+                   "changed": len(changed)}, f)
     if kind == "list":
         with open(out + ".layers", "w", encoding="utf-8") as f:
             json.dump([row for rows in layers.values() for row in rows], f)
