@@ -71,6 +71,18 @@ bool is_clip(std::string_view leaf) {
     return any_of(leaf, kClips);
 }
 
+bool is_named_gradient(const Operand& o) {
+    return o.name.str().ends_with(".grad") || o.name.str().ends_with(".grad.data");
+}
+
+// p.grad.copy_(p.grad.clamp(-1, 1))
+bool copies_clipped(const Function& f, const Call& copy) {
+    if (copy.args.size() != 2 || !is_named_gradient(copy.args[0])) return false;
+    const Call* made = call_of(f, copy.args[1]);
+    const std::string_view name = made ? last_part(made->name.str()) : "";
+    return (name == "clamp" || name == "clip") && !made->args.empty() && is_named_gradient(made->args[0]);
+}
+
 // The effect on a gradient, by the name of the method alone.
 EventKind done_to_gradient(std::string_view leaf) {
     constexpr std::array<std::string_view, 4> kReads{"norm", "isnan", "isinf", "isfinite"};
@@ -89,7 +101,8 @@ EventKind done_to_gradient(std::string_view leaf) {
 EventKind gradient_event(const Function& f, const Call& call, std::string_view leaf) {
     const EventKind kind = done_to_gradient(leaf);
     // p.grad = p.grad.clamp(-1, 1): of the two only the assignment changes the gradient.
-    if (leaf == "clamp" && !call.result.name.str().ends_with(".grad")) return none;
+    if (leaf == "clamp" && !is_named_gradient(call.result)) return none;
+    if (leaf == "copy_") return copies_clipped(f, call) ? clip : none;
     return kind != none && !call.args.empty() && is_gradient(f, call.args[0]) ? kind : none;
 }
 
@@ -150,10 +163,6 @@ bool is_constant_item(std::string_view text, std::size_t at) {
 }  // namespace
 
 namespace {
-
-bool is_named_gradient(const Operand& o) {
-    return o.name.str().ends_with(".grad") || o.name.str().ends_with(".grad.data");
-}
 
 // grads = [p.grad for p in parameters]
 bool lists_gradients(const Call& call) {
@@ -393,7 +402,7 @@ bool Roles::may_be_event(std::string_view name) {
     constexpr std::array<std::string_view, 5> kMethods{"backward", "manual_backward", "grad", "get_scale",
                                                        "_get_scale_async"};
     const std::string_view leaf = last_part(name);
-    return method_bit(leaf) != 0 || any_of(leaf, kMethods) || is_clip(leaf) ||
+    return method_bit(leaf) != 0 || any_of(leaf, kMethods) || is_clip(leaf) || leaf == "copy_" ||
            done_to_gradient(leaf) != none || opens_region(name);
 }
 

@@ -6,7 +6,7 @@
 // Fix    scaler.unscale_(optimizer) before the clip; in Lightning the clip goes into on_before_optimizer_step.
 // Silent After unscale_, in branches without a scaler, where the scale was read (to divide
 //        by hand), where the engine clips for itself. max_norm=inf measures and does not clip: a
-//        note. A warning where the backward is not seen. Engines whose precision no constant sets.
+//        note. A warning where the backward is not seen, and for a hook. Engines whose precision no constant sets.
 // Tests  testdata/lint/MP203.md, tests/analyzer/rules/clip_before_unscale_test.cpp
 
 #include <algorithm>
@@ -14,6 +14,7 @@
 
 #include "analyzer/analyses/dataflow.hpp"
 #include "analyzer/analyses/engines.hpp"
+#include "analyzer/analyses/gradient_hooks.hpp"
 #include "analyzer/analyses/protocol.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/region/calls.hpp"
@@ -150,7 +151,27 @@ void check_engine(const RuleContext& context, const Function& f, const Call& cli
     }
 }
 
+// p.register_hook(lambda grad: grad.clamp(-c, c)): it runs in backward, so unscale_ always comes later.
+void check_hooks(const RuleContext& context, Findings& out) {
+    for (const ClippingHook& hook : clipping_hooks(context)) {
+        Finding made{.rule = "MP203",
+                     .severity = Severity::warning,
+                     .span = hook.registered->span,
+                     .message =
+                         "this hook clips gradients during backward, when they are still multiplied by "
+                         "the loss scale",
+                     .fix = "clip after unscale_ of the scaler, not in a hook",
+                     .notes = {},
+                     .function = {}};
+        add_note(made.notes, hook.clip, "the hook clips here");
+        add_note(made.notes, hook.passed, "registered for this module");
+        add_note(made.notes, hook.scaled, "the scaler is used here");
+        emit(context, *hook.function, std::move(made), out);
+    }
+}
+
 void check(const RuleContext& context, Findings& out) {
+    check_hooks(context, out);
     for_each_call(context.program, last_part_in(kClips), [&](const Function& f, const Call& call) {
         if (is_python(f)) check_engine(context, f, call, out);
     });
