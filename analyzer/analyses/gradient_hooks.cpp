@@ -26,7 +26,8 @@ Site clip_of(const RuleContext& context, const Function& body, std::int32_t para
         const bool takes = !call.args.empty() && call.args[0].param == param;
         const bool of_member = !call.args.empty() && is_gradient(body, call.args[0]);
         const bool clips = any_of(leaf(call.name.str()), kClips) && call.callee.empty();
-        if (clips && (takes || of_member) && call.args.size() > 1 && std::ranges::none_of(call.args, is_of_scale))
+        if (clips && (takes || of_member) && call.args.size() > 1 &&
+            std::ranges::none_of(call.args, is_of_scale))
             return {&body, index_of(body, call)};
         const Function* callee = takes && left > 0 ? context.program.definition(call.callee) : nullptr;
         if (!callee || callee->params.empty() || call.kind == CallKind::method) continue;
@@ -55,7 +56,8 @@ Site scale_near(const RuleContext& context, const Function& f, const Operand& mo
     const Protocol& protocol = protocol_of(context);
     if (const Site here = scale_in(protocol, f); here.known()) return here;
     for (const Call& call : f.calls) {
-        const bool gives = std::ranges::any_of(call.args, [&](const Operand& o) { return is_same(o, module); });
+        const bool gives =
+            std::ranges::any_of(call.args, [&](const Operand& o) { return is_same(o, module); });
         const Function* callee = gives ? context.program.definition(call.callee) : nullptr;
         if (callee)
             if (const Site there = scale_in(protocol, *callee); there.known()) return there;
@@ -67,7 +69,8 @@ Site scale_near(const RuleContext& context, const Function& f, const Operand& mo
 }
 
 // Follows the module from the function that registers the hook to its callers.
-void find_scale(const RuleContext& context, const Function& f, const Operand& module, ClippingHook& hook, int left) {
+void find_scale(const RuleContext& context, const Function& f, const Operand& module, ClippingHook& hook,
+                int left) {
     hook.scaled = scale_near(context, f, module);
     if (hook.scaled.known() || left == 0 || module.param == kNone) return;
     for (const Call* call : context.program.callers(f.usr)) {

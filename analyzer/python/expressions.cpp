@@ -223,8 +223,9 @@ Value Builder::attribute_of_value(const Value& object, Node node, Node leaf_node
         if (set_by_method && set_by_method->set) {
             v = set_by_method->value;
             v.is.name = name;
-            if (v.is.shape == Shape::other && v.is.dtype == DType::unknown && v.entity.empty() &&
-                v.object.empty() && v.is.constant.empty())
+            const bool open = v.is.shape == Shape::other || v.is.shape == Shape::scalar;
+            if (open && v.is.dtype == DType::unknown && v.entity.empty() && v.object.empty() &&
+                v.is.constant.empty())
                 v.is.refers = part_of(object, leaf);
             return v;
         }
@@ -303,7 +304,11 @@ Value Builder::eval_binary(Node node) {
         const auto a = number_of(left.is.constant.str()), b = number_of(right.is.constant.str());
         if (a && b)
             if (const auto n = fold(token, *a, *b)) return number(n->value, n->whole);
-        return scalar();
+        // Rules follow the weight of an average: 1 - decay. Of other arithmetic on numbers there is no fact.
+        if (token != "-" || !a || a->value != 1 || !right.is.constant.empty()) return scalar();
+        Value rest = operate("__sub__", node, left, left_node, right, right_node);
+        rest.is.shape = Shape::scalar;
+        return rest;
     }
     const std::string_view method = method_of_operator(token);
     return method.empty() ? Value{} : operate(method, node, left, left_node, right, right_node);

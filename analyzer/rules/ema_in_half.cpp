@@ -95,7 +95,8 @@ private:
         if (left == 0) return {};
         const Call* call = call_of(f, operand);
         if (const Factor standard = of_option(f, operand, keeps, left); standard.value) return standard;
-        if (call && call->op.name() == "sub" && call->args.size() == 2 && number_of(call->args[0]) == 1.0) {
+        const bool subtracts = call && (call->op.name() == "sub" || leaf(call->name.str()) == "__sub__");
+        if (subtracts && call->args.size() == 2 && number_of(call->args[0]) == 1.0) {
             const Factor rest = factor(f, call->args[1], !keeps, left - 1);
             return {rest.value ? std::optional(1 - *rest.value) : std::nullopt, rest.assumed};
         }
@@ -205,8 +206,36 @@ private:
         const bool adds = call.op.name() == "add" || call.op.name() == "addcmul";
         if (!adds || !call.in_place || call.args.empty()) return {};
         const Call* scaled = call_of(f, call.args[0]);
-        if (!scaled || scaled->op.name() != "mul" || !scaled->in_place || scaled->args.size() < 2) return {};
+        if (!scaled || !scales(*scaled)) return scaled_before(f, call);
         return average(f, scaled->args[0], scaled->args[1], true);
+    }
+
+    static bool scales(const Call& call) {
+        return call.op.name() == "mul" && call.in_place && call.args.size() >= 2;
+    }
+
+    // ema.mul_(decay), and then ema.add_(new, alpha=1 - decay). Of weights that decay (p.mul_(1 - lr * wd), then the
+    // step) it is no average: the two factors do not make 1.
+    Average scaled_before(const Function& f, const Call& call) const {
+        for (const Call* before = &call; before-- != f.calls.data();) {
+            if (before->block != call.block || !scales(*before) || !same_value(before->args[0], call.args[0]))
+                continue;
+            const Average found = average(f, call.args[0], before->args[1], true);
+            return found.target && adds_part(f, call, found.weight) ? found : Average{};
+        }
+        return {};
+    }
+
+    // add_(new, alpha=weight) or add_(weight * new)
+    bool adds_part(const Function& f, const Call& call, double weight) const {
+        const auto is_weight = [&](const Operand& o) {
+            const Factor part = factor(f, o, false);
+            return part.value && std::abs(*part.value - weight) <= 1e-3 * weight;
+        };
+        const Operand* alpha = keyword_argument(call, call.op.name() == "add" ? "alpha" : "value");
+        if (alpha || call.args.size() < 2) return alpha && is_weight(*alpha);
+        const Call* product = call_of(f, call.args[1]);
+        return product && product->op.name() == "mul" && std::ranges::any_of(product->args, is_weight);
     }
 
     // What `decay * target` multiplies with.
@@ -303,8 +332,9 @@ public:
         count_ = 0;
         const bool by_name = read.args[1].constant.empty();
         if (!by_name) add_stores(f, f, read, update);
-        if (f.parent_class.empty() || !is_attribute_of_self(read.args[0])) return common_;
-        const auto [init, display] = classes_.kept(f.parent_class, read.args[0].name);
+        const Symbol held = attribute_read(f, read.args[0]);
+        if (held.empty()) return common_;
+        const auto [init, display] = classes_.kept(f.parent_class, held);
         const Call* made = display ? call_of(*init, *display) : nullptr;
         if (made && leaf(made->name.str()) == "dict" && made->args.size() == 1 &&
             made->args[0].keyword.empty())
@@ -315,13 +345,24 @@ public:
     }
 
 private:
+    // "self.params" of self.params, and of `params` after params = self.params.
+    static Symbol attribute_read(const Function& f, const Operand& o) {
+        if (f.parent_class.empty()) return {};
+        if (is_attribute_of_self(o)) return o.name;
+        std::string_view name = o.refers.str();
+        const std::string_view owner = f.parent_class.str();
+        if (!name.starts_with(owner) || name.size() <= owner.size() || name[owner.size()] != '.') return {};
+        name.remove_prefix(owner.size() + 1);
+        return name.find('.') == std::string_view::npos ? Symbol("self." + std::string(name)) : Symbol();
+    }
+
     static TensorDType none() { return {.dtype = DType::unknown, .proven = false, .chain = {}}; }
 
     void add_stores(const Function& in, const Function& f, const Call& read, const Call& update) {
         for (const Call& call : in.calls) {
             if (leaf(call.name.str()) != "__setitem__" || call.args.size() != 3 || &call == &update) continue;
-            const bool same =
-                &in == &f ? same_value(call.args[0], read.args[0]) : call.args[0].name == read.args[0].name;
+            const bool same = &in == &f ? same_value(call.args[0], read.args[0])
+                                        : call.args[0].name == attribute_read(f, read.args[0]);
             if (same && call.args[1].constant == read.args[1].constant) add(in, call.args[2], call);
         }
     }
@@ -371,6 +412,14 @@ TensorDType dtype_of(const RuleContext& context, ModuleDTypes& modules, const Fu
     if (read && reads_entry(*read)) {
         TensorDType held = Entries(classes_of(context), modules).of(f, *read, call);
         if (held.dtype != DType::unknown) return held;
+    }
+    // try: average = averages[name], except KeyError: another value of that name
+    const bool chosen = !read && average.target->param == kNone && !average.target->name.empty();
+    for (const Call& other : chosen ? std::span(f.calls) : std::span<const Call>()) {
+        if (other.result.name != average.target->name || !reads_entry(other)) continue;
+        TensorDType held = Entries(classes_of(context), modules).of(f, other, call);
+        held.proven = false;
+        if (is_low_precision(held.dtype)) return held;
     }
     return modules.of_tensor(f, *average.target, call);
 }
