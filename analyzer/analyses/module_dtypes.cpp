@@ -337,8 +337,10 @@ TensorDType ModuleDTypes::by_setting(const Function& f, const Operand& o, int le
     for (const Call* call : callers_by_weight(context_, f)) {
         const Function* caller = context_.program.owner(*call);
         const Operand* argument = caller ? argument_for(*call, f, o.param) : nullptr;
-        const TensorDType found = argument ? by_setting(*caller, *argument, left / 2) : unknown();
-        if (is_low_precision(found.dtype)) return found;
+        TensorDType found = argument ? by_setting(*caller, *argument, left / 2) : unknown();
+        if (!is_low_precision(found.dtype)) continue;
+        found.chain.push_back({call->span, "passed here"});
+        return found;
     }
     return unknown();
 }

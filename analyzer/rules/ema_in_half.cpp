@@ -369,10 +369,25 @@ private:
 
     void add(const Function& f, const Operand& value, const Call& at) {
         TensorDType found = modules_.of_tensor(f, copied(f, value), at);
+        if (found.dtype == DType::unknown) found = of_optional(f, copied(f, value));
         if (count_++ == 0)
             common_ = std::move(found);
         else if (found.dtype != common_.dtype)
             common_ = none();
+    }
+
+    // state[name], after `if state is None: state = self.model.state_dict()`
+    TensorDType of_optional(const Function& f, const Operand& value) {
+        const Call* read = call_of(f, value);
+        if (!read || !reads_entry(*read) || call_of(f, read->args[0]) || read->args[0].name.empty())
+            return none();
+        for (const Call& call : f.calls) {
+            if (call.result.name != read->args[0].name || leaf(call.name.str()) != "state_dict") continue;
+            TensorDType found = call.args.empty() ? none() : modules_.of_module(f, call.args[0], call);
+            found.proven = false;
+            return found;
+        }
+        return none();
     }
 
     const Classes& classes_;
