@@ -107,7 +107,10 @@ private:
     // What only a default decides is written where a region opens: its rules know that it can be another one.
     static bool write(const Call* call, Operand& o, const Values::Known& known) {
         const bool dtype = known.dtype != DType::unknown;
-        if (!dtype && known.constant.empty()) return false;
+        if (!dtype && known.constant.empty()) {
+            if (known.shape == Shape::dtype && o.alternative.empty()) o.alternative = known.alternative;
+            return false;
+        }
         const bool opens = call && mentions_autocast(*call);
         if (known.assumed && !(is_low_precision(known.dtype) && opens)) {
             if (is_low_precision(known.dtype) && known.shape == Shape::dtype)

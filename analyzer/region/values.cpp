@@ -35,13 +35,25 @@ bool is_self(const Function& f, std::int32_t param) {
     return param == 0 && !f.parent_class.empty() && !f.params.empty() && f.params[0].name.str() == "self";
 }
 
-Values::Known known_of(const Operand& o) { return {o.dtype, o.shape, o.constant, o.assumed}; }
+Values::Known known_of(const Operand& o) { return {o.dtype, o.shape, o.constant, o.assumed, o.alternative}; }
+
+// Of a dtype that is low in one of the branches.
+Symbol low_branch(const Values::Known& a, const Values::Known& b) {
+    for (const Values::Known* branch : {&a, &b}) {
+        if (!branch->alternative.empty()) return branch->alternative;
+        if (branch->shape == Shape::dtype && is_low_precision(branch->dtype))
+            return Symbol(std::string("torch.").append(name_of(branch->dtype)));
+    }
+    return {};
+}
 
 Values::Known common(const Values::Known& a, const Values::Known& b) {
-    return {.dtype = common_dtype(a.dtype, b.dtype),
+    const DType dtype = common_dtype(a.dtype, b.dtype);
+    return {.dtype = dtype,
             .shape = a.shape == b.shape ? a.shape : Shape::other,
             .constant = a.constant == b.constant ? a.constant : Symbol{},
-            .assumed = a.assumed || b.assumed};
+            .assumed = a.assumed || b.assumed,
+            .alternative = dtype == DType::unknown ? low_branch(a, b) : Symbol{}};
 }
 
 // Of one branch after the other. `first` is set before the first one.

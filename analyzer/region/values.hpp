@@ -26,6 +26,7 @@ public:
         Shape shape = Shape::other;
         Symbol constant;
         bool assumed = false;
+        Symbol alternative = {};  // where branches differ: the low dtype that one of them gives
         bool is_known() const { return dtype != DType::unknown || !constant.empty(); }
     };
     // What a call of a value can run: a function, or an object of a class when `is_object`, or a class.
