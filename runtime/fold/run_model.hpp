@@ -80,6 +80,9 @@ struct TensorSum {
     Step last_step;
     double worst = -1;  // relative L2
     Place worst_at;
+    double most_flushed =
+        -1;  // largest share of elements that are 0 where the twin's are not, of a step and rank
+    Place most_flushed_at;
     // Non-finite gradients of skipped steps, stagnation over sampled steps.
     Place first_nonfinite;
     std::uint64_t meant_to_move = 0, unmoved = 0, below_half_ulp = 0;

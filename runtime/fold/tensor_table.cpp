@@ -67,7 +67,11 @@ void TensorTable::add(std::size_t row, const TensorRecord& r, std::uint32_t name
     TensorSum& s = state.sum;
     const Place here{rank, step};
     keep_last(state, r, step);
-    if (r.compared) keep_worst(s.worst, s.worst_at, relative_l2(r), here);
+    if (r.compared) {
+        const double flushed = static_cast<double>(r.flushed) / static_cast<double>(r.compared);
+        keep_worst(s.worst, s.worst_at, relative_l2(r), here);
+        keep_worst(s.most_flushed, s.most_flushed_at, flushed, here);
+    }
     if (sampled && r.compared) {
         std::array<ExactSum, 2> sums;
         sums[0].add(r.error_squares);
@@ -141,6 +145,7 @@ void TensorTable::merge_state(State& into, const State& other) {
         for (std::size_t i = 0; i < into.last.size(); ++i) into.last[i].add(other.last[i]);
     }
     keep_worst(s.worst, s.worst_at, o.worst, o.worst_at);
+    keep_worst(s.most_flushed, s.most_flushed_at, o.most_flushed, o.most_flushed_at);
     keep_earliest(s.first_nonfinite, o.first_nonfinite);
     s.meant_to_move += o.meant_to_move;
     s.unmoved += o.unmoved;

@@ -1,6 +1,7 @@
 // MPT025: an optimizer's state whose small values became 0 where its fp32 twin has a number. Adam divides by the root
 // of the second moment: where that is 0 and the first moment is not, the update is the first moment divided by epsilon.
-// fp16 has no number below 6e-8, which is the square of a gradient of 2.4e-4.
+// fp16 has no number below 6e-8, which is the square of a gradient of 2.4e-4. The step with most of such zeros is
+// judged: one update that was divided by epsilon stays in the weights, and a running average grows out of the zeros.
 
 #include <algorithm>
 #include <cmath>
@@ -24,10 +25,6 @@ std::string owner_of(const std::string& name) {
     return name.substr(0, std::min(name.rfind('.'), name.size()));
 }
 
-double flushed_share(const TensorSum& t) {
-    return static_cast<double>(t.last.flushed) / static_cast<double>(t.last.compared);
-}
-
 bool is_compared_state(const TensorSum& t) {
     return t.kind == TensorKind::optimizer_state && t.last.compared >= kFewest;
 }
@@ -36,7 +33,7 @@ bool is_compared_state(const TensorSum& t) {
 // format cannot hold the values.
 struct States {
     const TensorSum* worst = nullptr;
-    double least = 1;  // flushed share among them
+    double least = 1;  // share of zeros among them, each in its worst step
     int count = 0;
 };
 
@@ -45,9 +42,8 @@ std::map<std::string, States> states_of(const RunModel& m) {
     for (const TensorSum& t : m.tensors) {
         if (!is_compared_state(t)) continue;
         States& s = out[owner_of(t.name)];
-        const double share = flushed_share(t);
-        if (!s.worst || share > flushed_share(*s.worst)) s.worst = &t;
-        s.least = std::min(s.least, share);
+        if (!s.worst || t.most_flushed > s.worst->most_flushed) s.worst = &t;
+        s.least = std::min(s.least, t.most_flushed);
         ++s.count;
     }
     return out;
@@ -76,7 +72,7 @@ void judge_state(Case& c) {
         if (known == states.end() || known->second.count < 2) continue;
         const States& s = known->second;
         const double far = relative_l2(p.last);
-        const double share = flushed_share(*s.worst) - s.least;
+        const double share = s.worst->most_flushed - s.least;
         const double few = static_cast<double>(kFewest) / static_cast<double>(s.worst->last.compared);
         const double limit = far > kParameterIsLost ? std::min(few, kFlushed) : kFlushed;
         if (share < limit || !(far > kParameterIsFar)) continue;
@@ -89,14 +85,15 @@ void judge_state(Case& c) {
     Finding f = finding("MPT025", Severity::error);
     f.layer = owner_of(owner_of(worst->name));
     f.phase = Phase::optimizer;
-    f.step = worst->last_step;
-    f.value = flushed_share(*worst);
+    f.step = worst->most_flushed_at.step;
+    f.value = worst->most_flushed;
     f.limit = std::min(f.value, kFlushed);
     f.unit = "share";
     f.importance = importance::kFlushedState();
     f.message = "optimizer state " + shown(worst->name) + " loses its small values in " +
-                format_text(c.model, *worst) + ": " + percent(f.value) +
-                " of them are 0 where the fp32 twin has a number, and the parameter is off by " +
+                format_text(c.model, *worst) + ": " + percent(f.value) + " of them are 0 in step " +
+                std::to_string(f.step.value) +
+                " where the fp32 twin has a number, and the parameter is off by " +
                 (error < 1 ? percent(error) : figure(error) + " times its size");
     if (others > 0) f.message += "; the same holds for " + counted(others, "other parameter");
     f.advice = "keep the second moment in fp32 or bf16: its values are squares of gradients";

@@ -4,7 +4,7 @@
     mutants.py --draw mutants.txt --seed N [--kinds K,K] [--programs N] --list FILE     another one, of its programs
     mutants.py --effects FILE [--jobs N]                         without mp-trace
     mutants.py --effects FILE --mp-trace BIN --results FILE [--limit N] [--jobs N]
-    mutants.py --effects FILE --results FILE --out docs/evaluation.md
+    mutants.py --effects FILE --results FILE --out docs/evaluation.md [--list FILE --part NAME]
 
 Mutant k of mutants.txt is drawn by a seed: its kind is k modulo the number of kinds (programs/mutant.py), its program
 one of the zoo's that ran without a false error, its layer one of those that fit. What counts as its place stands in
@@ -247,7 +247,8 @@ def parse():
     parser.add_argument("--only", default="*", help="pattern of NUMBER KIND NAME")
     parser.add_argument("--keep", default="", help="leave the files of the runs in this folder")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--out", default="")
+    parser.add_argument("--out", default="", help="write the table of the results to this page")
+    parser.add_argument("--part", default="mutants", help="the marked part of that page")
     return parser.parse_args()
 
 
@@ -276,7 +277,8 @@ def main():
     if options.out:
         import tables
         ready = {line["number"]: line for line in zoo.read(options.effects) + zoo.read(options.results)}
-        tables.write_mutants(options.out, list(ready.values()))
+        listed = "" if options.list == LIST else os.path.relpath(options.list, zoo.ROOT)
+        tables.write_mutants(options.out, list(ready.values()), options.part, listed)
         return 0
     if options.draw:
         draw_all(options)

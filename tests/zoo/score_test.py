@@ -1,10 +1,14 @@
 """The scoring of the zoo: its order, its marks, its counters, and the places of mutants and public bugs."""
 import os
 import sys
+import tempfile
+import types
 import unittest
+from unittest import mock
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path += [HERE, os.path.join(HERE, "public")]
+sys.path += [HERE, os.path.join(HERE, "public"), os.path.join(HERE, "strangers")]
+import defects  # noqa: E402
 import mutants  # noqa: E402
 import public  # noqa: E402
 import score  # noqa: E402
@@ -117,6 +121,25 @@ class Places(unittest.TestCase):
         self.assertEqual(first, mutants.drawn(2, 7, named, layers))
         self.assertIsNone(mutants.drawn(3, 7, named, layers))
 
+    def test_a_list_is_drawn_from_the_programs_and_kinds_that_are_asked_for(self):
+        with tempfile.TemporaryDirectory() as folder:
+            first, second = (os.path.join(folder, name) for name in ("first.txt", "second.txt"))
+            with open(first, "w", encoding="utf-8") as f:
+                f.write("# a comment\n" + "".join(f"{i}\tcast\tp.py\tname{i % 4}\tx\n" for i in range(8)))
+            options = types.SimpleNamespace(draw=first, list=second, seed=5, count=6, programs=2, jobs=1,
+                                            kinds="cast,state")
+            self.assertEqual(len(mutants.programs_of(options)), 4)
+            with mock.patch.object(mutants, "layers_of", lambda *_: {"cast": ["x", "y"], "state": ["z"]}):
+                mutants.draw_all(options)
+            drawn = mutants.frozen(second)
+        self.assertEqual([m.kind for m in drawn], ["cast", "state"] * 3)
+        self.assertLessEqual(len({m.name for m in drawn}), 2)
+        self.assertEqual({m.layer for m in drawn if m.kind == "state"}, {"z"})
+
+    def test_the_table_names_the_list_that_is_not_the_first(self):
+        self.assertNotIn("--list", tables.mutants_text([]))
+        self.assertEqual(tables.mutants_text([], "tests/zoo/other.txt").count("--list tests/zoo/other.txt "), 2)
+
     def test_the_table_counts_traced_mutants(self):
         traced = {"ran": True, "traced": True, "kind": "cast", "effect": 4, "found": True, "place": 1, "gate": 1,
                   "good": "cast a x", "good_ops": 100_000, "good_errors": [finding()]}
@@ -131,6 +154,28 @@ class Places(unittest.TestCase):
         self.assertEqual(public.named(first, [other, right]), 2)
         self.assertEqual(public.named(first, [finding(op="aten::log") | {"source": "main.py:13"}]), 0)
         self.assertIsNone(public.named(None, [right]))
+
+
+class Defects(unittest.TestCase):
+    def test_each_is_of_a_script_of_the_second_list_and_of_a_kind_with_a_place(self):
+        listed = list(defects.programs())
+        self.assertEqual(len({p["key"] for p in listed}), len(listed))
+        for program in listed:
+            self.assertIn(program["kind"], mutants.PLACES)
+            self.assertEqual(program["key"], f"{program['key'].split()[0]} {program['kind']} {program['layer']}")
+            self.assertTrue(program["command"] and program["commit"])
+
+    def test_a_run_that_fails_leaves_no_folder(self):
+        options, folders = types.SimpleNamespace(), []
+
+        def fails(options, *_, **__):
+            folders.append(options.work)
+            self.assertTrue(os.path.isdir(options.work))
+            return 1, "ModuleNotFoundError", None
+        with mock.patch.object(defects.strangers, "run", fails):
+            told = defects.measure(options, next(defects.programs()))
+        self.assertEqual((told["ran"], told["why"]), (False, "bad: 1: ModuleNotFoundError"))
+        self.assertFalse(os.path.exists(folders[0]))
 
 
 if __name__ == "__main__":

@@ -148,7 +148,8 @@ def mutant_row(name, lines):
             share(traced, lambda x: x["place"] == 1), share(traced, lambda x: x["gate"] == 1)]
 
 
-def mutants_text(lines):
+def mutants_text(lines, listed=""):
+    """`listed`: the list, where it is not the first."""
     ran = [x for x in lines if x["ran"]]
     head = ("mutants", "number", "traced", "found", "right place in the list", "right place first", "gate 1")
     rows = []
@@ -161,9 +162,9 @@ def mutants_text(lines):
     traced = [x for x in ran if x.get("traced")]
     good = {x["good"]: x for x in traced}.values()  # a good twin may serve several mutants
     ops, alarms = sum(x["good_ops"] for x in good), sum(len(x["good_errors"]) for x in good)
+    command = "build/zoo-venv/bin/python tests/zoo/mutants.py" + (f" --list {listed}" if listed else "")
     parts = [f"Measured {page.machine()}, {len(ran)} of {len(lines)} mutants that were started did run:", "", "```sh",
-             "build/zoo-venv/bin/python tests/zoo/mutants.py --effects effects.jsonl",
-             "build/zoo-venv/bin/python tests/zoo/mutants.py --effects effects.jsonl "
+             f"{command} --effects effects.jsonl", f"{command} --effects effects.jsonl "
              "--mp-trace build/release/bin/mp-trace --results mutants.jsonl",
              "```", "", table(head, rows), "",
              f"The same programs with the op in fp32: {alarms} errors in {ops:,} op-steps, "
@@ -173,5 +174,5 @@ def mutants_text(lines):
     return "\n".join(parts + (["", "Above 3 floors and not named first:", "", *missed] if missed else []))
 
 
-def write_mutants(path, lines):
-    page.write(path, "mutants", mutants_text(lines))
+def write_mutants(path, lines, part, listed=""):
+    page.write(path, part, mutants_text(lines, listed))

@@ -343,6 +343,25 @@ TEST(Fold, AStepDoneAgainAfterARestartIsWhatItWasTheLastTime) {
 }
 
 // Two ranks hold a parameter of the same size: replicas that part, replicas, and shards.
+// Gradients grow after the first steps, so the last one may have no small values left.
+TEST(Fold, TheStepThatFlushedMostIsKept) {
+    trace::Run run;
+    Recording& r = run.recordings.emplace_back();
+    for (const std::uint64_t flushed : {30, 50, 0}) {
+        StepRecord& s = r.steps.emplace_back();
+        s.step = Step{static_cast<std::int64_t>(r.steps.size()) - 1};
+        TensorRecord& t = s.tensors.emplace_back();
+        t.name = "w.exp_avg_sq";
+        t.compared = 200;
+        t.flushed = flushed;
+    }
+    const RunModel m = fold(run);
+    ASSERT_EQ(m.tensors.size(), 1u);
+    EXPECT_EQ(m.tensors[0].most_flushed, 0.25);
+    EXPECT_EQ(m.tensors[0].most_flushed_at.step, Step{1});
+    EXPECT_EQ(m.tensors[0].last.flushed, 0u);
+}
+
 TEST(Fold, ReplicasAreWhereTheTwinsAgree) {
     const auto parameter = [](std::string name, std::uint64_t hash, double twin_squares) {
         TensorRecord t;

@@ -431,13 +431,21 @@ TEST(Judge, MPT051ReplicasWhoseTwinsAgree) {
     EXPECT_EQ(text_of(judge(m)), "") << "shards, whose twins differ";
 }
 
+// So many elements are 0 in step 2, and in the last one none is.
+void flush(TensorSum& t, std::uint64_t elements) {
+    t.most_flushed = static_cast<double>(elements) / static_cast<double>(t.last.compared);
+    t.most_flushed_at = {Rank{0}, Step{2}};
+}
+
 // The second moment of a parameter is 0 where the first one is not, and the parameter went elsewhere.
 RunModel flushed_moments() {
     RunModel m = healthy();
-    m.tensors.push_back(tensor_sum(TensorKind::optimizer_state, "blocks.0.fc.weight.exp_avg", DType::fp32));
-    m.tensors.push_back(
-        tensor_sum(TensorKind::optimizer_state, "blocks.0.fc.weight.exp_avg_sq", DType::fp32));
-    m.tensors.back().last.flushed = kElements / 10;
+    for (const std::string state : {"exp_avg", "exp_avg_sq"}) {
+        m.tensors.push_back(
+            tensor_sum(TensorKind::optimizer_state, "blocks.0.fc.weight." + state, DType::fp32));
+        flush(m.tensors.back(), 0);
+    }
+    flush(m.tensors.back(), kElements / 10);
     m.tensors[0].last.error_squares = 4;  // of 100
     return m;
 }
@@ -449,16 +457,17 @@ TEST(Judge, MPT025AStateThatLosesItsSmallValues) {
     EXPECT_EQ(find(j, "MPT025")->layer, "blocks.0.fc");
     EXPECT_EQ(find(j, "MPT025")->phase, Phase::optimizer);
     EXPECT_THAT(find(j, "MPT025")->message, HasSubstr("10 %"));
+    EXPECT_EQ(find(j, "MPT025")->step, Step{2}) << "the small gradients of the first steps, not of the last";
 }
 
 TEST(Judge, MPT025FewElementsThatLoseTheParameter) {
     RunModel m = flushed_moments();
     m.tensors.back().last.compared = m.tensors.back().last.elements = 100'000;
-    m.tensors.back().last.flushed = 800;
+    flush(m.tensors.back(), 800);
     EXPECT_EQ(find(judge(m), "MPT025"), nullptr) << "0.8 % of the elements";
     m.tensors[0].last.error_squares = 36 * m.tensors[0].last.twin_squares;
     ASSERT_NE(find(judge(m), "MPT025"), nullptr) << "the parameter is off by 6 times its size";
-    m.tensors.back().last.flushed = 60;
+    flush(m.tensors.back(), 60);
     EXPECT_EQ(find(judge(m), "MPT025"), nullptr);
 }
 
@@ -467,7 +476,7 @@ TEST(Judge, MPT025WhatHarmsNothingIsSilent) {
     m.tensors[0].last.error_squares = 0.01;
     EXPECT_EQ(find(judge(m), "MPT025"), nullptr) << "the weights are those of the twin";
     m = flushed_moments();
-    m.tensors[m.tensors.size() - 2].last.flushed = kElements / 10;
+    flush(m.tensors[m.tensors.size() - 2], kElements / 10);
     EXPECT_EQ(find(judge(m), "MPT025"), nullptr) << "the gradients are 0 there";
 }
 

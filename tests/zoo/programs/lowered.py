@@ -8,6 +8,13 @@ import torch
 from torch import nn
 
 LINEAR = (nn.Linear,)
+
+
+def trained(model, layer):
+    """The layer's own parameters that have gradients; those of a model under LoRA are frozen."""
+    return [p for p in model.get_submodule(layer).parameters(recurse=False) if p.requires_grad]
+
+
 def accumulate(model, layer, low):
     """A product is added up column by column in 16 bits."""
     module = model.get_submodule(layer)
@@ -26,7 +33,7 @@ def accumulate(model, layer, low):
 
 def reduce(model, layer, low):
     """The layer's gradients are reduced in 16 bits without a loss scale."""
-    for p in model.get_submodule(layer).parameters(recurse=False):
+    for p in trained(model, layer):
         p.register_hook(lambda g: (g * 1e-4).to(low).to(g.dtype) * 1e4)
 
 
@@ -78,7 +85,7 @@ def weight(model, layer, low):
 def gradient(model, layer, low):
     """The layer's gradients are stored in 8 bits without a scale, as a compressed reduction would."""
     narrow = torch.float8_e5m2 if low is not torch.float32 else low
-    for p in model.get_submodule(layer).parameters(recurse=False):
+    for p in trained(model, layer):
         p.register_hook(lambda g: g.to(narrow).to(g.dtype))
 
 

@@ -3,10 +3,10 @@
     defects.py --mp-trace BIN --checkouts DIR --results FILE [--most N] [--only PATTERN]
 
 Each runs with the defect and, as its good twin, with the same code in fp32, untraced and traced; the twin in fp32 too.
-The effect is that of mutants.py. A finding counts if the good twin does not have it.
+The effect is that of mutants.py. A finding counts if the good twin does not have it. The scripts need the libraries of
+requirements.txt beside this file, in the Python of --python.
 """
 import os
-import shutil
 import sys
 import tempfile
 
@@ -25,7 +25,11 @@ def programs():
 
 
 def measure(options, program):
-    options.work = tempfile.mkdtemp(prefix="mp-defect-")
+    with tempfile.TemporaryDirectory(prefix="mp-defect-") as options.work:
+        return measured(options, program)
+
+
+def measured(options, program):
     line = {k: program[k] for k in ("key", "kind", "root", "layer", "regime")} | {"ran": False}
     runs, reports = {}, {}
     for name, form, precision in (("bad", "bad", "low"), ("good", "good", "low"), ("fp32", "good", "fp32")):
@@ -47,7 +51,6 @@ def measure(options, program):
     import numpy
     values = [numpy.load(os.path.join(options.work, name + ".json.npy")) for name in ("bad", "good", "fp32")]
     mutant = mutants.Mutant(0, program["kind"], "", "", program["layer"])
-    shutil.rmtree(options.work)
     return line | {"ran": True, "effect": mutants.effect(*values)} | mutants.judged(mutant, *reports.values()) | {
         "good": [f"{f['severity']} {f['rule']} {f.get('layer')} {f.get('op')}" for f in reports["good"]["findings"]
                  if f["severity"] != "note"]}

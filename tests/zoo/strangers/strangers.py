@@ -3,7 +3,7 @@
     strangers.py --mp-trace BIN --checkouts DIR --results FILE [--list second] [--only PATTERN]
 
 DIR has a checkout of each repository at its commit. Nothing of them is kept here. Their data sets are replaced by
-random ones of the same form (data.py), written into the checkouts.
+random ones of the same form (data.py), written into the checkouts. Their libraries: requirements.txt beside this file.
 """
 import hashlib
 import json
