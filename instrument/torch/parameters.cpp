@@ -9,6 +9,7 @@
 #include <array>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include "instrument/torch/tensors.hpp"
 #include "instrument/torch/thread_state.hpp"
@@ -278,6 +279,13 @@ bool Parameters::drop_values() {
     for (auto& [name, masters] : mastered_)
         for (Master& master : masters) master.before.reset(), master.twin_before.reset();
     return any;
+}
+
+void Parameters::stop_keeping() {
+    std::vector<at::Tensor> freed;  // after the lock
+    const std::lock_guard lock(mutex_);
+    keep_ = false;
+    for (Named& named : named_) freed.push_back(std::exchange(named.kept, {}));
 }
 
 // Averages of weights change between steps, but not in an optimizer.

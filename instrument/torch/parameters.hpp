@@ -53,6 +53,8 @@ public:
     void forget_values();
     // All of them, at once. Returns whether there were any.
     bool drop_values();
+    // Nothing will be saved at the end: the program's tensors are not kept any more.
+    void stop_keeping();
     // Changes every weight of the twin by less than one rounding to 16 bits, by numbers that are the same in every run.
     void disturb(ShadowMap&);
     // The module that owns a parameter; 0: unknown.
@@ -119,7 +121,7 @@ private:
     Layers& layers_;
     Masters& masters_;
     Late& late_;
-    const bool keep_;
+    bool keep_;
     const bool several_ranks_;
     mutable std::mutex mutex_;
     std::vector<Named> named_;
