@@ -9,6 +9,7 @@
 #include "analyzer/adopt/baseline.hpp"
 #include "analyzer/adopt/changed_lines.hpp"
 #include "analyzer/report/entries.hpp"
+#include "kernels/base/figures.hpp"
 #include "kernels/base/files.hpp"
 #include "kernels/base/suggest.hpp"
 

@@ -22,6 +22,7 @@
 #include "analyzer/report/display.hpp"
 #include "analyzer/suppress/suppress.hpp"
 #include "kernels/base/escape.hpp"
+#include "kernels/base/figures.hpp"
 #include "kernels/base/files.hpp"
 #include "kernels/base/stats.hpp"
 #include "kernels/base/version.hpp"
@@ -362,6 +363,8 @@ Result<std::string> show_command(const LintOptions& options, const FrontEnds& pa
         out += shell_line(in.host);
         if (!in.device.empty()) out += "# when the code tests __CUDA_ARCH__, also:\n" + shell_line(in.device);
     }
+    if (!plan->python.empty())
+        out += "# " + counted(plan->python.size(), "Python file") + " without a command\n";
     return out;
 }
 

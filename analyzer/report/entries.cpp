@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/base/escape.hpp"
+#include "kernels/base/figures.hpp"
 #include "kernels/base/reports/sarif.hpp"
 #include "kernels/base/text.hpp"
 
@@ -33,10 +34,6 @@ std::string markdown_text(std::string_view text) { return markdown_escaped(escap
 std::string notes_to_show(const Report& report) {
     const std::size_t n = report.hidden.size();
     return counted(n, "note") + "; --notes shows " + (n == 1 ? "it" : "them");
-}
-
-std::string counted(std::size_t n, std::string_view what) {
-    return std::to_string(n) + " " + std::string(what) + (n == 1 ? "" : "s");
 }
 
 }  // namespace mp::lint

@@ -26,7 +26,4 @@ std::string markdown_text(std::string_view text);
 // "3 notes; --notes shows them"
 std::string notes_to_show(const Report&);
 
-// "12 findings", "1 finding"
-std::string counted(std::size_t n, std::string_view what);
-
 }  // namespace mp::lint

@@ -10,6 +10,7 @@
 
 #include "analyzer/report/display.hpp"
 #include "analyzer/report/entries.hpp"
+#include "kernels/base/figures.hpp"
 
 namespace mp::lint {
 namespace {

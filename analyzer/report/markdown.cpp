@@ -4,6 +4,7 @@
 #include "kernels/base/reports/markdown.hpp"
 #include "analyzer/report/display.hpp"
 #include "analyzer/report/entries.hpp"
+#include "kernels/base/figures.hpp"
 
 namespace mp::lint {
 namespace {

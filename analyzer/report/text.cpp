@@ -5,6 +5,7 @@
 #include "analyzer/report/display.hpp"
 #include "analyzer/report/entries.hpp"
 #include "analyzer/report/report.hpp"
+#include "kernels/base/figures.hpp"
 
 namespace mp::lint {
 namespace {
@@ -29,10 +30,6 @@ std::string_view color_of(Severity severity) {
             return "\033[1;36m";
     }
     return kBold;
-}
-
-std::string plural(std::size_t n, std::string_view what) {
-    return std::to_string(n) + " " + std::string(what) + (n == 1 ? "" : "s");
 }
 
 // The visible part of a line, in bytes of its display text, and the position of the caret in it.
@@ -179,11 +176,11 @@ private:
         const Coverage& c = u.coverage;
         out_ += "unit " + shown(u.path) + ": " + std::string(name_of(u.state));
         if (!u.message.empty()) out_ += " (" + escape_controls(u.message) + ")";
-        out_ += " · " + plural(c.functions, "function") + ", " + plural(c.statements, "statement");
+        out_ += " · " + counted(c.functions, "function") + ", " + counted(c.statements, "statement");
         if (c.unresolved) out_ += ", " + std::to_string(c.unresolved) + " unresolved";
-        if (c.uninstantiated) out_ += ", " + plural(c.uninstantiated, "template") + " never instantiated";
-        if (c.errors) out_ += ", " + plural(c.errors, "error");
-        if (c.benign_errors) out_ += ", " + plural(c.benign_errors, "harmless error");
+        if (c.uninstantiated) out_ += ", " + counted(c.uninstantiated, "template") + " never instantiated";
+        if (c.errors) out_ += ", " + counted(c.errors, "error");
+        if (c.benign_errors) out_ += ", " + counted(c.benign_errors, "harmless error");
         std::string passes;
         for (const std::string& pass : u.passes) passes += (passes.empty() ? " · " : ", ") + pass;
         out_ += passes;
@@ -224,15 +221,15 @@ private:
         const std::size_t warnings = count(report_.findings, Severity::warning);
         const std::size_t notes = count(report_.findings, Severity::note);
         if (!report_.findings.empty() || style_.verbose) out_ += '\n';
-        out_ += plural(report_.files, "file") + ", ";
+        out_ += counted(report_.files, "file") + ", ";
         if (report_.findings.empty()) {
             out_ += "no findings";
         } else {
-            out_ += plural(report_.findings.size(), "finding") + " (";
+            out_ += counted(report_.findings.size(), "finding") + " (";
             std::string parts;
             for (const auto& [n, word] :
                  {std::pair{errors, "error"}, {warnings, "warning"}, {notes, "note"}}) {
-                if (n) parts += (parts.empty() ? "" : ", ") + plural(n, word);
+                if (n) parts += (parts.empty() ? "" : ", ") + counted(n, word);
             }
             out_ += parts + ")";
         }

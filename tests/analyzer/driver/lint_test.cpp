@@ -158,6 +158,13 @@ TEST_F(LintTest, AFileTheDatabaseMissesBorrowsItsNeighboursCommand) {
     EXPECT_THAT(*shown, HasSubstr("nvcc -Ideep " + path("p/src/a.cu")));
 }
 
+TEST_F(LintTest, ThePythonFilesOfAShownCommandAreCounted) {
+    write("p/a.py", "x = 1\n");
+    const Result<std::string> shown = show_command(options_, parts_);
+    ASSERT_TRUE(shown);
+    EXPECT_EQ(*shown, "# 1 Python file without a command\n");
+}
+
 TEST_F(LintTest, ConfigurationExcludesAndIgnores) {
     write("p/a.cu", "fn one\ninclude vendor/v.h\n");
     write("p/vendor/b.cu", "fn two\n");
