@@ -78,11 +78,11 @@ std::function<void()> Twin::finisher_of(std::shared_ptr<Reduction> reduction) {
     };
 }
 
-// Makes the shadow arguments of a collective. If this rank has no shadows, they are blank and false is returned.
-// Widened real inputs always exist.
+// Makes the shadow arguments of a collective. If this rank has no shadows, or no memory for them, they are blank and
+// false is returned.
 bool Twin::prepare_or_blank(Call& call) {
     try {
-        if (call.local || !parts_.control.attends_only()) {
+        if (!parts_.control.attends_only()) {
             arguments_.prepare(call);
             return true;
         }
@@ -94,9 +94,21 @@ bool Twin::prepare_or_blank(Call& call) {
         else
             parts_.faults.internal(call.info.name, e.what());
     }
-    arguments_.prepare_blanks(call);
+    parts_.blanks.prepare(call);
     return false;
 }
+
+namespace {
+
+bool moves_floats(const Call& call) {
+    bool any = call.bytes;
+    for (std::size_t i = 0; i < call.real.size() && !any; ++i)
+        if (call.info.arguments[i].tensor)
+            for_each_tensor(call.real[i], [&](const at::Tensor& t) { any |= carries_floats(t); });
+    return any;
+}
+
+}  // namespace
 
 // Runs the same collective on the shadows, before the real one. It runs on every rank, whatever
 // happened there before, because the other ranks would wait for ever for a missing rank.
@@ -105,14 +117,12 @@ void Twin::collective(Call& call) {
         run_real(call);
         return;
     }
-    const bool prepared = prepare_or_blank(call);
-    bool followed = false;
-    bool any_float = call.bytes;
-    for (std::size_t i = 0; i < call.real.size() && !any_float; ++i)
-        if (call.info.arguments[i].tensor)
-            for_each_tensor(call.real[i], [&](const at::Tensor& t) { any_float |= carries_floats(t); });
     const std::size_t results = call.op.schema().returns().size();
+    // First, because blanks of both would share their memory.
     const std::shared_ptr<Reduction> reduction = begin_reduction(call);
+    const bool prepared = prepare_or_blank(call);
+    const bool any_float = moves_floats(call);
+    bool followed = false;
     if (any_float) {
         try {
             const TwinScope scope;

@@ -67,6 +67,8 @@ public:
     }
     bool serves(const at::Tensor& t) noexcept { return device_ && device_->serves(t); }
     bool captures() noexcept { return device_ && device_->captures(); }
+    // Host memory that the device reads and writes, for the life of the process. Null when there is none left.
+    void* pin(std::size_t bytes) noexcept { return device_ ? device_->pin(bytes) : nullptr; }
 
     // Null when the tensor cannot be measured.
     Figure<TensorStats> statistics(const at::Tensor&, Figure<ExponentHistogram>* histogram = nullptr);

@@ -9,6 +9,7 @@
 #include <array>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include "instrument/torch/tensors.hpp"
 #include "instrument/torch/thread_state.hpp"
@@ -149,7 +150,6 @@ bool Parameters::is_leaf_storage(const c10::StorageImpl* storage) const {
 }
 
 bool Parameters::is_gradient_storage(const c10::StorageImpl* storage) const {
-    const std::lock_guard lock(mutex_);
     for (const Live& l : live()) {
         if (l.kind != trace::TensorKind::parameter) continue;
         const at::Tensor gradient = gradient_of(l.tensor);
@@ -161,7 +161,6 @@ bool Parameters::is_gradient_storage(const c10::StorageImpl* storage) const {
 }
 
 std::optional<std::uint64_t> Parameters::leaves_fingerprint() const {
-    const std::lock_guard lock(mutex_);
     std::uint64_t hash = 0;
     for (const Live& l : live()) {
         if (l.kind != trace::TensorKind::parameter || !has_plain_memory(l.tensor)) continue;
@@ -173,6 +172,7 @@ std::optional<std::uint64_t> Parameters::leaves_fingerprint() const {
 
 std::vector<Parameters::Live> Parameters::live() const {
     std::vector<Live> alive;
+    const std::lock_guard lock(mutex_);
     for (const Named& named : named_)
         if (auto tensor = named.tensor.lock())
             alive.push_back({named.kind, named.name, at::Tensor(std::move(tensor))});
@@ -180,7 +180,6 @@ std::vector<Parameters::Live> Parameters::live() const {
 }
 
 std::uint64_t Parameters::elements() const {
-    const std::lock_guard lock(mutex_);
     std::uint64_t total = 0;
     for (const Live& l : live())
         if (l.kind == trace::TensorKind::parameter) total += static_cast<std::uint64_t>(l.tensor.numel());
@@ -201,7 +200,7 @@ bool Parameters::is_parameter(const at::Tensor& t) const {
 std::vector<trace::TensorRecord> Parameters::measure(ShadowMap* shadows, trace::TensorKind wanted,
                                                      bool hashed) {
     const TwinScope scope;
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(measuring_);
     std::vector<trace::TensorRecord> records;
     std::vector<at::Tensor> measured_tensors;
     const std::vector<Live> all = live();
@@ -240,7 +239,7 @@ std::vector<trace::TensorRecord> Parameters::measure(ShadowMap* shadows, trace::
 // Without a twin, every element with a gradient was meant to move.
 void Parameters::keep_values(ShadowMap* shadows) {
     const TwinScope scope;
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(measuring_);
     const std::vector<Live> all = live();
     find_masters(all);
     keep_masters(all, shadows);
@@ -258,7 +257,7 @@ void Parameters::keep_values(ShadowMap* shadows) {
 }
 
 void Parameters::forget_values() {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(measuring_);
     some_.clear();
     for (auto it = kept_.begin(); it != kept_.end();) {
         Kept& kept = it->second;
@@ -271,7 +270,9 @@ void Parameters::forget_values() {
 }
 
 bool Parameters::drop_values() {
-    const std::lock_guard lock(mutex_);
+    // Another thread that measures may wait until this one launches: then its values stay until its step is over.
+    const std::unique_lock lock(measuring_, std::try_to_lock);
+    if (!lock) return false;
     const bool any = !kept_.empty() || !some_.empty();
     kept_.clear();
     some_.clear();
@@ -280,10 +281,17 @@ bool Parameters::drop_values() {
     return any;
 }
 
+void Parameters::stop_keeping() {
+    std::vector<at::Tensor> freed;  // after the lock
+    const std::lock_guard lock(mutex_);
+    keep_ = false;
+    for (Named& named : named_) freed.push_back(std::exchange(named.kept, {}));
+}
+
 // Averages of weights change between steps, but not in an optimizer.
 void Parameters::keep_untrained(ShadowMap& shadows) {
     const TwinScope scope;
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(measuring_);
     for (const Live& l : live()) {
         const bool trained = l.kind == trace::TensorKind::parameter && gradient_of(l.tensor).defined();
         if (trained || (l.kind != trace::TensorKind::parameter && l.kind != trace::TensorKind::buffer))
@@ -543,7 +551,7 @@ void Parameters::put_master_figures(trace::TensorRecord& r, const Master& master
 
 void Parameters::disturb(ShadowMap& shadows) {
     const TwinScope scope;
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(measuring_);
     constexpr double kRoundoff = 0.00390625;  // of bf16
     at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(1);
     const auto change = [&](const at::Tensor& real) {
@@ -560,7 +568,6 @@ void Parameters::disturb(ShadowMap& shadows) {
 }
 
 std::vector<trace::DTypePlace> Parameters::places() const {
-    const std::lock_guard lock(mutex_);
     std::vector<trace::DTypePlace> places;
     std::map<std::tuple<trace::TensorRole, std::string, DType>, std::size_t> index;
     const auto put = [&](trace::TensorRole role, const std::string& layer, const at::Tensor& t) {
@@ -583,7 +590,6 @@ std::vector<trace::DTypePlace> Parameters::places() const {
 
 std::vector<NamedTensor> Parameters::values(ShadowMap* shadows) const {
     const TwinScope scope;
-    const std::lock_guard lock(mutex_);
     std::vector<NamedTensor> tensors;
     const auto followed = [&](const at::Tensor& t) {
         const at::Tensor shadow = shadows ? shadows->find(t).shadow : at::Tensor();
@@ -599,11 +605,14 @@ std::vector<NamedTensor> Parameters::values(ShadowMap* shadows) const {
         if (has_plain_memory(t) && carries_floats(t))
             tensors.push_back({name, followed(t).cpu().contiguous()});
     };
-    for (const Live& l : live()) {
+    const std::vector<Live> all = live();
+    std::unordered_set<std::string> names;
+    for (const Live& l : all) names.insert(kind_prefix(l.kind) + l.name);
+    for (const Live& l : all) {
         add_one(kind_prefix(l.kind) + l.name, l.tensor);
         if (l.kind != trace::TensorKind::parameter) continue;
         const at::Tensor gradient = gradient_of(l.tensor);
-        const bool own = by_name_.count("grad/" + l.name) == 0;
+        const bool own = names.count("grad/" + l.name) == 0;
         if (gradient.defined() && own) add_one("grad/" + l.name, gradient);
     }
     return tensors;

@@ -23,8 +23,9 @@ namespace mp::twin {
 // weakly, so measuring extends no lifetime. Only a run that saves its state at the end keeps them until
 // then, because most programs free their model before they exit.
 //
-// Safe from any thread: every public function takes the lock. Ops that run under it are ours (TwinScope). They take
-// no other lock of the adapter except those of the shadow map, of Masters and of Late.
+// Safe from any thread. Nothing is launched under the lock of the names, which ops of the program take too (see
+// ShadowMap). Measuring has a lock of its own, under which ops of ours run (TwinScope); only steps wait for it. Under
+// it come that of the names and those of the shadow map, of Masters and of Late.
 class Parameters {
 public:
     // `keep`: holds the tensors until the program ends. `several_ranks`: others may hold the masters of a parameter.
@@ -53,6 +54,8 @@ public:
     void forget_values();
     // All of them, at once. Returns whether there were any.
     bool drop_values();
+    // Nothing will be saved at the end: the program's tensors are not kept any more.
+    void stop_keeping();
     // Changes every weight of the twin by less than one rounding to 16 bits, by numbers that are the same in every run.
     void disturb(ShadowMap&);
     // The module that owns a parameter; 0: unknown.
@@ -71,7 +74,7 @@ private:
     };
     struct Live {
         trace::TensorKind kind;
-        const std::string& name;  // of the entry in named_
+        std::string name;
         at::Tensor tensor;
     };
 
@@ -119,14 +122,15 @@ private:
     Layers& layers_;
     Masters& masters_;
     Late& late_;
-    const bool keep_;
+    bool keep_;
     const bool several_ranks_;
-    mutable std::mutex mutex_;
+    mutable std::mutex mutex_;  // of the members up to owners_, and of keep_
     std::vector<Named> named_;
     std::unordered_map<std::string, std::size_t> by_name_;  // kind prefix + name
     // Held weakly, so that no later storage has the address of one that is gone.
     std::unordered_map<const c10::StorageImpl*, c10::weak_intrusive_ptr<c10::StorageImpl>> leaves_;
     std::unordered_map<const c10::TensorImpl*, LayerId> owners_;
+    std::mutex measuring_;                        // of the members below; taken before mutex_
     std::unordered_map<std::string, Kept> kept_;  // kind prefix + name
     std::unordered_map<std::string, Some> some_;  // by name of the parameter
     // By name of the parameter. Several may have its bits; the one that an optimizer moves is its master.

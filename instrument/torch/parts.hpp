@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "instrument/torch/blanks.hpp"
 #include "instrument/torch/call_path.hpp"
 #include "instrument/torch/collective_records.hpp"
 #include "instrument/torch/control.hpp"
@@ -45,6 +46,7 @@ struct Parts {
     CallPaths call_paths{layers};
     Ledger ledger{layers, sources};
     Late late{make_device()};
+    Blanks blanks{late};
     ShadowMap shadows{coverage};
     Losses losses{control, shadows, late};
     Masters masters;

@@ -1,7 +1,6 @@
 #include "instrument/torch/shadow_arguments.hpp"
 
 #include <cctype>
-#include <limits>
 #include <stdexcept>
 
 #include "instrument/torch/tensors.hpp"
@@ -74,26 +73,6 @@ void ShadowArguments::prepare(Call& call) {
     call.shadow.reserve(call.real.size());
     for (std::size_t i = 0; i < call.real.size(); ++i)
         call.shadow.push_back(convert(call, call.info.arguments[i], call.real[i]));
-}
-
-// Arguments of the right shapes for a collective that this rank can only attend. Their values are NaN, so that the
-// twins of other ranks do not take them for results.
-void ShadowArguments::prepare_blanks(Call& call) {
-    const TwinScope scope;
-    call.shadow = call.real;
-    call.written_floats.clear();
-    for (IValue& value : call.shadow) {
-        const auto blank = [](const at::Tensor& t) {
-            return carries_floats(t) ? at::full(t.sizes(), std::numeric_limits<double>::quiet_NaN(),
-                                                t.options().dtype(twin_dtype(t.scalar_type())))
-                                     : t.clone();
-        };
-        if (value.isTensor() && value.toTensor().defined()) value = blank(value.toTensor());
-        if (!value.isTensorList()) continue;
-        std::vector<at::Tensor> blanks;
-        for_each_tensor(value, [&](const at::Tensor& t) { blanks.push_back(blank(t)); });
-        value = IValue(blanks);
-    }
 }
 
 bool ShadowArguments::moves_floats_as_bytes(const Call& call) {

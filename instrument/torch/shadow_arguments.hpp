@@ -17,8 +17,6 @@ public:
 
     // Sets `shadow` of the call, and what the op writes. Tensors without a shadow get one from the real values.
     void prepare(Call&);
-    // Arguments of the right shapes without values, for a collective that this rank can only attend.
-    void prepare_blanks(Call&);
 
 private:
     IValue convert(Call&, const Argument&, const IValue&);

@@ -24,6 +24,7 @@ bool Shortage::give_up() {
     const bool values = parameters_.drop_values();
     if (!(twin || values) || !control_.give_up()) return values;
     shadows_.clear();
+    if (control_.options().save_real.empty()) parameters_.stop_keeping();
     notes_.say(trace::NoteKind::given_up, twin ? kTwin : kValues);
     if (!control_.options().quiet)
         std::fprintf(stderr, "mp-trace: %s; the program runs on\n", twin ? kTwin : kValues);

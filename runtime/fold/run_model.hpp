@@ -142,6 +142,12 @@ struct CollectiveTotal {
     Step first_nonfinite;
     // Blocks of which the sketches of all ranks were put together; then the sums of `total` are theirs.
     std::uint64_t sketched = 0;
+    // The one of them with the largest error; of equal ones the first.
+    struct WorstBlock {
+        std::uint64_t first = 0, length = 0, elements = 0;  // of the reduced elements
+        Step step;
+        double share = 0;  // of the squared errors of all blocks
+    } worst_block;
     std::uint64_t differing = 0;  // blocks that one rank received with other values than the others
     Place differs_at;             // the first of them
 };

@@ -20,6 +20,8 @@ struct Errors {
     ExactSum squares, results;
     std::uint64_t differing = 0;
     Place differs_at;
+    double worst_error = 0;  // squared
+    CollectiveTotal::WorstBlock worst{};
 };
 
 template <class Received>
@@ -86,6 +88,10 @@ void SketchTable::put(RunModel& model) const {
         ++errors.blocks;
         errors.elements += length;
         errors.squares.add(error);
+        if (error > errors.worst_error) {
+            errors.worst_error = error;
+            errors.worst = {first, length, elements, block.step, 0};
+        }
         errors.results.add(right.squares);
     }
     for (CollectiveTotal& c : model.collectives) {
@@ -96,6 +102,8 @@ void SketchTable::put(RunModel& model) const {
         c.differs_at = errors.differs_at;
         if (errors.blocks < kFewestBlocks) continue;
         c.sketched = errors.blocks;
+        c.worst_block = errors.worst;
+        if (errors.worst_error > 0) c.worst_block.share = errors.worst_error / errors.squares.value();
         c.total.compared = errors.elements;
         c.total.error_squares = errors.squares.value();
         c.total.sum_squares = errors.results.value();

@@ -116,12 +116,16 @@ Finding off_policy(Severity severity, const DeclaredPolicy& p) {
     return f;
 }
 
-// Products of fp32 that rounded their inputs although the policy forbids it. `check` is the answer about them.
-void judge_tf32(Case& c, const DeclaredPolicy& p, Check& check) {
+// Of what the switch of cuDNN decides: convolutions and RNNs. That of cuBLAS decides the other products.
+bool is_of_cudnn(std::string_view op) { return op.find("conv") != op.npos || op.find("cudnn") != op.npos; }
+
+// Products of fp32, of cuDNN or of cuBLAS, that rounded their inputs although the policy forbids it. `check` is the
+// answer about them.
+void judge_tf32(Case& c, const DeclaredPolicy& p, bool of_cudnn, Check& check) {
     const OpSum* first = nullptr;
     std::uint64_t calls = 0, others = 0;
     for (const OpSum& s : c.model.ops) {
-        if (s.total.tf32 == 0) continue;
+        if (s.total.tf32 == 0 || is_of_cudnn(s.total.op) != of_cudnn) continue;
         calls += s.total.tf32;
         if (first) ++others;
         if (!first || s.total.first < first->total.first) first = &s;
@@ -141,8 +145,11 @@ void judge_tf32(Case& c, const DeclaredPolicy& p, Check& check) {
                 " rounds its fp32 inputs to TF32 or 16 bits, the policy says fp32 (" + shown(p.text) + ")";
     if (others > 0) f.message += "; so do " + counted(others, "other op");
     f.advice =
-        "compute with CUBLAS_COMPUTE_32F and CUBLAS_DEFAULT_MATH, set NVIDIA_TF32_OVERRIDE=0, or correct the "
-        "policy";
+        of_cudnn
+            ? "set torch.backends.cudnn.allow_tf32 = False or the convolution's math type CUDNN_FMA_MATH, "
+              "set NVIDIA_TF32_OVERRIDE=0, or correct the policy"
+            : "compute with CUBLAS_COMPUTE_32F and CUBLAS_DEFAULT_MATH, set NVIDIA_TF32_OVERRIDE=0, or "
+              "correct the policy";
     c.out.findings.push_back(std::move(f));
 }
 
@@ -152,10 +159,13 @@ void answer_tf32(Case& c, const DeclaredPolicy& p) {
                      .sentence = "fp32 " + what + " may not use TF32",
                      .evidence = shown(p.text)};
     };
-    Check products = answer("matrix products", p.tf32_matmul);
-    if (!p.tf32_matmul) judge_tf32(c, p, products);
-    c.out.checks.push_back(std::move(products));
-    c.out.checks.push_back(answer("convolutions", p.tf32_cudnn));
+    const auto judged = [&](const std::string& what, bool on, bool of_cudnn) {
+        Check check = answer(what, on);
+        if (!on) judge_tf32(c, p, of_cudnn, check);
+        c.out.checks.push_back(std::move(check));
+    };
+    judged("matrix products", p.tf32_matmul, false);
+    judged("convolutions", p.tf32_cudnn, true);
 }
 
 void declared_check(Case& c, const DeclaredPolicy& p, std::string sentence, const Counts& counts,

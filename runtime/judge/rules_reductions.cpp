@@ -105,6 +105,15 @@ void judge_differing(Case& c, const CollectiveTotal& t) {
     c.out.findings.push_back(std::move(f));
 }
 
+// Where the largest part of the error of a reduction is; nothing without blocks.
+std::string worst_block_of(const CollectiveTotal& t) {
+    const auto& worst = t.worst_block;
+    if (t.sketched == 0 || worst.length == 0) return {};
+    return "; " + percent(worst.share) + " of the squared error is in elements " +
+           std::to_string(worst.first) + " to " + std::to_string(worst.first + worst.length - 1) + " of " +
+           std::to_string(worst.elements) + " in step " + std::to_string(worst.step.value);
+}
+
 void judge_reduction(Case& c, const CollectiveTotal& t) {
     const CollectiveRecord& r = t.total;
     const std::string name = shown(r.op) + " in " + std::string(name_of(r.dtype));
@@ -138,7 +147,8 @@ void judge_reduction(Case& c, const CollectiveTotal& t) {
             ? "exact sum of what the ranks sent (sampled: " + counted(t.sketched, "block") + ", limit "
             : "fp32 reduction of the same inputs (limit ";
     f.message = name + " errs by " + phi(floors) + " against the " + reference + phi(f.limit) + "), over " +
-                counted(r.calls, "call") + (r.algorithms.empty() ? "" : " with " + shown(r.algorithms));
+                counted(r.calls, "call") + (r.algorithms.empty() ? "" : " with " + shown(r.algorithms)) +
+                worst_block_of(t);
     f.advice = "reduce in fp32 (FSDP: MixedPrecision(reduce_dtype=torch.float32))";
     c.out.findings.push_back(std::move(f));
 }

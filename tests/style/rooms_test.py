@@ -38,7 +38,7 @@ LAYERS = {
         fp32_kernels shadow_arguments sources
         ledger
         late
-        collectives losses parameters
+        blanks collectives losses parameters
         shortage
         parts
         gradient_sums measure memory_notes saved_state step_tensors

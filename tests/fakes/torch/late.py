@@ -67,7 +67,7 @@ torch.utils.rename_privateuse1_backend("late")
 torch._register_device_module("late", _module)
 torch.utils.generate_methods_for_privateuse1_backend(for_module=False)
 if "MP_LATE_TELL" in os.environ:
-    atexit.register(lambda: print("late: at most", _library.late_most_memory(), "bytes", file=sys.stderr))
+    atexit.register(lambda: sys.stderr.write(f"late: at most {_library.late_most_memory()} bytes\n"))
 torch.distributed.Backend.register_backend("late", _collectives, devices=["late"])
 
 

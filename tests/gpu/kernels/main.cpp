@@ -66,6 +66,7 @@ void check(Device& device, const Measure& measure, Scratch& scratch, bool quick,
     Checks checks(device, measure, scratch);
     timed("refusals", checks, [&] { checks.refusals(); });
     timed("layouts", checks, [&] { checks.layouts(); });
+    timed("sketches of blocks", checks, [&] { checks.sketches(); });
     timed("lists of 150 and 700 tensors", checks, [&] { checks.lists(150), checks.lists(700); });
     timed("every 8- and 16-bit pattern", checks, [&] { checks.every_short_pattern(); });
     timed("patterns of fp32", checks, [&] { checks.patterns_of_fp32(quick ? 1000000 : 10000000); });

@@ -141,7 +141,7 @@ class FakeDevice(unittest.TestCase):
 
     def test_a_full_queue(self):
         """No lock is held while a copy of the twin, or a measuring kernel, waits for another thread's op."""
-        for op in ("seed", "lanes", "measure"):
+        for op in ("seed", "lanes", "measure", "step"):
             with self.subTest(op), tempfile.TemporaryDirectory() as folder:
                 done = run([TRACE, "-q", "--mode", "trajectory", "--adapters", ADAPTERS, "-o", "run", "--", PYTHON,
                             os.path.join(os.path.dirname(PROGRAM), "full_queue.py"), op], folder)

@@ -5,6 +5,7 @@
 import argparse
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -54,23 +55,42 @@ class FakeRanks(unittest.TestCase):
     def test_fsdp2(self):
         self.check_truth("fsdp2")
 
+    def check_shortage(self, command_for, rooms):
+        """One rank has `rooms` times the memory of the untraced run. The other one keeps its twin, and knows nothing of
+        the first one's values. No collective waits for ever. Returns the reports."""
+        plain = self.run_kind(command_for(self.options(MP_LATE_TELL="1"))["plain"], "plain")
+        self.assertEqual(plain[0], 0, plain[2][-2000:])
+        most = max(map(int, re.findall(rb"late: at most (\d+) bytes", plain[2])))
+        for room in rooms:
+            with self.subTest(room):
+                options = self.options(MP_LATE_MEMORY=str(int(room * most)), MP_LATE_MEMORY_OF="1")
+                traced = self.run_kind(command_for(options)["traced"], "traced")
+                self.assertEqual(plain[:2], traced[:2], traced[2][-2000:])
+                report = self.report("")
+                self.assertIn("the twin was given up", " ".join(report["verdict"]["inconclusive"]))
+                self.assertEqual([f["rule"] for f in report["findings"] if f["severity"] == "error"], [])
+                yield report
+
+    def run_kind(self, command, kind):
+        folder = os.path.join(self.work.name, kind)
+        shutil.rmtree(folder, ignore_errors=True)
+        return runs.run(command, folder, runs.environment())
+
     def test_one_rank_gives_its_twin_up(self):
-        """The other one keeps its own, and knows nothing of the first one's values. No collective waits for ever."""
-        for name in ("ddp", "fsdp2"):
-            commands = gpu_test.commands(self.options(MP_LATE_TELL="1"), name)
-            plain = runs.run(commands["plain"], os.path.join(self.work.name, name, "plain"), runs.environment())
-            most = max(int(line.split()[3]) for line in plain[2].decode().splitlines() if "late: at most" in line)
-            for room in (1.5, 1.8):
-                with self.subTest((name, room)):
-                    options = self.options(MP_LATE_MEMORY=str(int(room * most)), MP_LATE_MEMORY_OF="1")
-                    folder = os.path.join(self.work.name, name, "traced")
-                    shutil.rmtree(folder, ignore_errors=True)
-                    traced = runs.run(gpu_test.commands(options, name)["traced"], folder, runs.environment())
-                    self.assertEqual(plain[:2], traced[:2], traced[2][-2000:])
-                    report = self.report(name)
-                    self.assertIn("the twin was given up", " ".join(report["verdict"]["inconclusive"]))
-                    self.assertEqual([f["rule"] for f in report["findings"] if f["severity"] == "error"], [])
-                    self.assertEqual([f for f in sorted(os.listdir(folder)) if f.startswith("twin")], ["twin.0"])
+        for name, rooms in (("ddp", (1,)), ("fsdp2", (1, 1.2, 1.5))):
+            for _ in self.check_shortage(lambda options, name=name: gpu_test.commands(options, name), rooms):
+                files = os.listdir(os.path.join(self.work.name, "traced"))
+                self.assertEqual([f for f in files if f.startswith("twin")], ["twin.0"])
+
+    def test_collectives_without_a_twin(self):
+        """Of lists too."""
+        program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "gathering.py")
+
+        def commands(options):
+            plain = [options.python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", program]
+            return {"plain": plain, "traced": [options.mp_trace, "--mode", "trajectory", "-o", "trace", "--", *plain]}
+
+        self.assertEqual(len(list(self.check_shortage(commands, (1,)))), 1)
 
     def test_a_launch_is_refused(self):
         commands = gpu_test.commands(self.options(MP_FAKE_CUDA="cuLaunchKernel#40=719"), "ddp, bf16 hook")

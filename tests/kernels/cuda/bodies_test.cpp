@@ -64,6 +64,17 @@ TEST_F(CudaBodies, MeasureListsOfManyTensors) {
     checks.lists(700);
 }
 
+TEST_F(CudaBodies, SketchBlocks) {
+    checks.sketches();
+    EXPECT_EQ(checks.comparisons(), 4 * 5 * 3 * 2);
+    SketchedBlocks eight_bits;
+    eight_bits.data = &eight_bits;
+    eight_bits.dtype = DType::e4m3;
+    eight_bits.count = 1;
+    Sketch unused;
+    EXPECT_EQ(measure.sketch(nullptr, scratch, eight_bits, &unused).status, Status::unsupported);
+}
+
 TEST_F(CudaBodies, RefuseWhatIsNotMeasured) { checks.refusals(); }
 
 TEST_F(CudaBodies, SplitAListThatAnOldDriverCannotTake) {

@@ -583,6 +583,59 @@ void Checks::lists(int count) {
     machine_.release();
 }
 
+namespace {
+
+double element_at(const TensorView& view, std::size_t i) {
+    TensorStats one;
+    const char* const at = static_cast<const char*>(view.data) + i * width(view.dtype);
+    cpu::statistics(cpu::contiguous(at, view.dtype, 1), one);
+    return one.sum;
+}
+
+// The signs are the low bits of the numbers of SplitMix64 from a place on.
+bool turns(std::uint64_t seed, std::uint64_t place) {
+    return (Random{place + (seed - 1) * 0x9E3779B97F4A7C15u}.next() & 1) != 0;
+}
+
+}  // namespace
+
+void Checks::check_sketch(const Tensor& t, const SketchedBlocks& blocks, const std::string& what) {
+    auto* const got = static_cast<Sketch*>(machine_.pinned(SketchedBlocks::kMost * sizeof(Sketch)));
+    launched(measure_.sketch(machine_.stream, scratch_, blocks, got), what);
+    machine_.wait();
+    for (std::uint32_t b = 0; b < blocks.count; ++b) {
+        double sum = 0, squares = 0, absolute = 0;
+        for (std::uint32_t i = 0; i < blocks.length; ++i) {
+            const double x = element_at(t.host, static_cast<std::size_t>(blocks.first[b]) + i);
+            sum += turns(blocks.seed, blocks.place[b] + i) ? -x : x;
+            squares += x * x;
+            absolute += std::fabs(x);
+        }
+        close(got[b].sum, sum, 1e-12 * absolute, "sum", what);
+        close(got[b].squares, squares, 1e-12 * squares, "squares", what);
+    }
+}
+
+void Checks::sketches() {
+    constexpr std::size_t kElements = 40000;
+    for (const DType dtype : {DType::fp64, DType::fp32, DType::fp16, DType::bf16})
+        for (const std::uint32_t length : {1u, 255u, 256u, 257u, SketchedBlocks::kLongest}) {
+            const Tensor t = tensor(make(Data::normal, dtype, kElements, length), dtype, kElements);
+            SketchedBlocks blocks;
+            blocks.data = t.device.data;
+            blocks.dtype = dtype;
+            blocks.length = length;
+            blocks.seed = length;
+            for (const std::int64_t first :
+                 {std::int64_t{0}, std::int64_t{12345}, std::int64_t{kElements} - length}) {
+                blocks.place[blocks.count] = (std::uint64_t{1} << 40) + static_cast<std::uint64_t>(first);
+                blocks.first[blocks.count++] = first;
+            }
+            check_sketch(t, blocks, text("sketch", dtype, length));
+            machine_.release();
+        }
+}
+
 void Checks::refusals() {
     auto* stats = static_cast<TensorStats*>(machine_.pinned(sizeof(TensorStats)));
     std::memset(static_cast<void*>(stats), 0x55, sizeof *stats);

@@ -43,6 +43,7 @@ public:
     void layouts();
     void offenders(std::size_t largest);
     void lists(int tensors);
+    void sketches();
     void refusals();
 
     int failures() const { return failures_; }
@@ -59,6 +60,7 @@ private:
     void check_pairs(const std::vector<Tensor>& real, const std::vector<Tensor>& twin,
                      const std::string& what);
     void check_stagnation(const std::vector<Tensor> (&tensors)[4], bool told, const std::string& what);
+    void check_sketch(const Tensor&, const SketchedBlocks&, const std::string& what);
     void launched(Outcome, const std::string& what);
     void fail(const std::string& what);
     template <class T>

@@ -51,6 +51,8 @@ public:
                 c.total.compared, c.total.error_squares, c.total.sum_squares, c.total.made_nonfinite,
                 c.worst_phi, c.worst_at.rank.value, c.worst_at.step.value, c.first_nonfinite.value,
                 c.sketched, c.differing, c.differs_at.rank.value, c.differs_at.step.value);
+            put("  worst", c.worst_block.first, c.worst_block.length, c.worst_block.elements,
+                c.worst_block.step.value, c.worst_block.share);
             put(c.total.memory + c.total.algorithms);
         }
         for (const PlaceTotal& p : m.places)

@@ -56,6 +56,24 @@ TEST(Sketches, TheErrorIsWhatIsNotTheSumOfWhatWasSent) {
     EXPECT_EQ(model_of(table_of(0)).collectives[0].total.error_squares, 0);
 }
 
+TEST(Sketches, TheBlockWithTheLargestErrorIsNamed) {
+    SketchTable table;
+    for (std::uint64_t rank = 0; rank < kRanks; ++rank)
+        for (std::uint64_t block = 0; block < kBlocks; ++block) {
+            SketchRecord r = sketch(rank, block, block == 17 || block == 23 ? 2 : block == 3 ? -1 : 0.25);
+            r.first = block * kLength;
+            r.elements = kBlocks * kLength;
+            table.add(r, Step{static_cast<std::int64_t>(block)});
+        }
+    const CollectiveTotal::WorstBlock worst = model_of(table).collectives[0].worst_block;
+    EXPECT_EQ(worst.first, 17 * kLength);
+    EXPECT_EQ(worst.length, kLength);
+    EXPECT_EQ(worst.elements, kBlocks * kLength);
+    EXPECT_EQ(worst.step, Step{17});
+    EXPECT_DOUBLE_EQ(worst.share, 4 / (4 + 4 + 1 + 37 * 0.0625));
+    EXPECT_EQ(model_of(table_of(0)).collectives[0].worst_block.share, 0);
+}
+
 TEST(Sketches, AnAverageIsDividedByTheRanks) {
     SketchTable table;
     for (std::uint64_t rank = 0; rank < kRanks; ++rank)

@@ -180,6 +180,30 @@ TEST(Judge, MPT060Tf32AgainstThePolicy) {
     EXPECT_EQ(find_rule(judge(m, {}, {"tf32:matmul=off"}), "MPT060"), nullptr);
 }
 
+TEST(Judge, MPT060Tf32OfConvolutionsHasASwitchOfItsOwn) {
+    for (const char* const op :
+         {"aten::convolution", "aten::convolution_backward", "cudnnConvolutionForward"}) {
+        RunModel m = raw_run(DType::fp32);
+        m.ops[0].total.op = op;
+        m.ops[0].total.tf32 = 8;
+        EXPECT_EQ(find_rule(judge(m, {}, {"tf32:matmul=off,cudnn=on"}), "MPT060"), nullptr) << op;
+        const Judgement j = judge(m, {}, {"tf32:matmul=on,cudnn=off"});
+        const Finding* const f = find_rule(j, "MPT060");
+        ASSERT_TRUE(f) << op;
+        EXPECT_NE(f->advice.find("cudnn"), std::string::npos);
+        ASSERT_EQ(std::ranges::count_if(j.checks, &Check::violated), 1);
+        EXPECT_EQ(std::ranges::find_if(j.checks, &Check::violated)->sentence,
+                  "fp32 convolutions may not use TF32");
+    }
+    for (const char* const op : {"aten::addmm", "aten::_addmm_activation"}) {  // cuBLASLt is cuBLAS's
+        RunModel m = raw_run(DType::fp32);
+        m.ops[0].total.op = op;
+        m.ops[0].total.tf32 = 8;
+        EXPECT_EQ(find_rule(judge(m, {}, {"tf32:matmul=on,cudnn=off"}), "MPT060"), nullptr) << op;
+        EXPECT_TRUE(find_rule(judge(m, {}, {"tf32:matmul=off,cudnn=on"}), "MPT060")) << op;
+    }
+}
+
 TEST(Judge, MPT072SplitSums) {
     RunModel m = raw_run(DType::bf16);
     EXPECT_EQ(find_rule(judge(m), "MPT072"), nullptr);

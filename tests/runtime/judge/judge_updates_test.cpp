@@ -376,6 +376,11 @@ TEST(Judge, MPT050ReductionError) {
     EXPECT_EQ(j.findings[0].rule, "MPT050");
     EXPECT_EQ(j.findings[0].op, "reduce_scatter");
     EXPECT_THAT(j.findings[0].message, HasSubstr("12.0 φ"));
+    EXPECT_THAT(j.findings[0].message, Not(HasSubstr("elements")));
+    m.collectives[0].sketched = 40;
+    m.collectives[0].worst_block = {4096, 1024, 65536, Step{2}, 0.37};
+    EXPECT_THAT(judge(m).findings.at(0).message,
+                HasSubstr("; 37 % of the squared error is in elements 4096 to 5119 of 65536 in step 2"));
     m.collectives[0].total.error_squares /= 36;
     EXPECT_EQ(text_of(judge(m)), "");
     m.collectives[0].total.made_nonfinite = 5;
