@@ -63,7 +63,8 @@ started. The other verbs: 0 done, 1 failed, 2 a usage error.
 
 constexpr std::string_view kKeys = R"(
 Names may hold %p process, %h host, %r rank, %l local rank, %s world size, %j job, %c restart count,
-%t start time, %q{VAR} an environment variable, and %% for '%'. What is not known is x, as the rank of a single process.
+%t start time, %q{VAR} an environment variable, and %% for '%'.
+What is not known is x, as the rank of a single process.
 )";
 
 struct Verb {
