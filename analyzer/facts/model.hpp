@@ -51,7 +51,7 @@ struct Operand {
     Symbol text;                 // source spelling, blanks collapsed, at most 80 bytes
     Symbol keyword;              // Python: the argument is passed by this name ("dtype"), or "*", "**"
     SourceSpan span;             // Python: the place in the source, for fixes
-    Symbol alternative;          // its value on one branch, when that is a number: c ? x : 1.0f
+    Symbol alternative;          // its value on one branch: a number, c ? x : 1.0f, or a low dtype
     Symbol refers;  // Python: what it names outside this function (docs/facts_format.md, "Names")
 
     friend bool operator==(const Operand&, const Operand&) = default;

@@ -80,8 +80,8 @@ struct TensorSum {
     Step last_step;
     double worst = -1;  // relative L2
     Place worst_at;
-    double most_flushed =
-        -1;  // largest share of elements that are 0 where the twin's are not, of a step and rank
+    // Largest share, of a step and rank, of elements that are 0 where the twin's are not; -1: none was compared.
+    double most_flushed = -1;
     Place most_flushed_at;
     // Non-finite gradients of skipped steps, stagnation over sampled steps.
     Place first_nonfinite;
