@@ -47,9 +47,11 @@ bool is_of_scaler(const Protocol& protocol, const Function& f, const Call& call)
                                   is_item_beside_scaler(f, call.args[0]));
 }
 
-// resume(model, optimizer, path) among helpers in another file: without a call, nothing goes on from a checkpoint.
+// resume(model, optimizer, path) among helpers in another file, or Lars.load_state_dict() of an optimizer that wraps
+// another: without a call, nothing goes on from a checkpoint.
 bool is_unused_helper(const RuleContext& context, const Function& f, const Function& user) {
-    return f.span.file != user.span.file && f.parent_class.empty() && !f.params.empty() &&
+    const bool passes_on = f.parent_class.empty() || takes_state(f.name.str());
+    return f.span.file != user.span.file && passes_on && !f.params.empty() &&
            context.program.callers(f.usr).empty();
 }
 
