@@ -8,7 +8,8 @@
 // Fix    Upcast the operand, or leave the region for this call.
 // Silent Ops on the device's list (autocast runs them in fp32); calls that ask for fp32; operands
 //        of unknown dtype; disabled regions with upcast operands. Ops that keep fp32 inside and
-//        have a bounded result (softmax) are notes.
+//        have a bounded result (softmax) are notes; so is a cast behind a test of the dtype, where no caller is
+//        known to pass half.
 // Tests  testdata/lint/MP102.md, tests/analyzer/rules/fp32_op_in_low_precision_test.cpp
 //
 // The families below are the union of what PyTorch (CUDA and CPU), TensorFlow, Paddle and apex keep

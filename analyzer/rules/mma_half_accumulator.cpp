@@ -164,7 +164,7 @@ bool starts_at_zero(const Call& assembly, std::string_view instruction) {
 
 // A method of a specialisation, Mma<half, half>::operator(), that nothing calls: a variant that is only offered.
 bool is_only_offered(const RuleContext& context, const Function& f) {
-    return f.kind == FunctionKind::device && !f.parent_class.empty() &&
+    return f.kind != FunctionKind::kernel && !is_python(f) && !f.parent_class.empty() &&
            context.program.callers(f.usr).empty();
 }
 
