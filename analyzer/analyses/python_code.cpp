@@ -228,8 +228,8 @@ bool describes_shapes(const Function& f) {
 }
 
 // The block runs only on some sides of a branch that tests.
-static bool is_guarded(const Function& f, std::uint32_t block,
-                       bool (*tests)(const Function&, std::uint32_t)) {
+template <typename Tests>
+static bool is_guarded(const Function& f, std::uint32_t block, Tests tests) {
     if (block >= f.flow.size()) return false;
     for (std::uint32_t b = 0; b < f.flow.size(); ++b) {
         std::vector<Edge> ways;
@@ -244,6 +244,20 @@ static bool is_guarded(const Function& f, std::uint32_t block,
 }
 
 bool is_dtype_guarded(const Function& f, std::uint32_t block) { return is_guarded(f, block, tests_dtype); }
+
+const Call* dtype_test(const Function& f, std::uint32_t block) {
+    for (const Call& call : f.calls) {
+        if (!asks_for_dtype(call)) continue;
+        const Symbol result = call.result.name;  // is_half = x.dtype == torch.half
+        const auto tests = [&](const Function& in, std::uint32_t b) {
+            return call.block == b ||
+                   (!result.empty() &&
+                    std::ranges::any_of(in.flow[b].to, [&](const Edge& e) { return e.condition == result; }));
+        };
+        if (is_guarded(f, block, tests)) return &call;
+    }
+    return nullptr;
+}
 
 bool is_cuda_guarded(const Function& f, std::uint32_t block) { return is_guarded(f, block, tests_cuda); }
 

@@ -384,6 +384,7 @@ void Builder::accumulate(Node node, Node target, const Value& old, const Value& 
                  : old.is.param != kNone            ? Storage::parameter
                                                     : Storage::local;
     it.loop_depth = loop_depth_;
+    if (is_name && known) it.trips = rounds_since(env_[slot].loop);
     it.call = call;
     f_.accumulations.push_back(it);
 }

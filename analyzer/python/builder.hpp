@@ -155,6 +155,8 @@ private:
     void visit_if(Node node);
     void visit_for(Node node);
     void assign_loop_target(Node target, const Value& iterated);
+    std::uint64_t rounds_of(const Value& iterated) const;
+    std::uint64_t rounds_since(std::uint32_t loop) const;
     Value item_in_loop(const Value& iterated, Node target);
     void visit_while(Node node);
     void visit_try(Node node);
@@ -181,9 +183,11 @@ private:
     struct Frame {
         enum class Kind : std::uint8_t { loop, with, handlers, finally };
         Kind kind = Kind::loop;
-        std::uint32_t to = 0;     // block after the loop, of the handlers, of the finally body
-        std::uint32_t again = 0;  // head of the loop
-        std::uint32_t ways = 0;   // bits of Way that reach the finally body
+        std::uint32_t to = 0;      // block after the loop, of the handlers, of the finally body
+        std::uint32_t again = 0;   // head of the loop
+        std::uint32_t loop = 0;    // its id
+        std::uint64_t rounds = 0;  // of the loop; 0: not known
+        std::uint32_t ways = 0;    // bits of Way that reach the finally body
         std::vector<Entered> entered{};
         Symbol stack{};  // variable of an ExitStack
     };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <span>
 
 #include "analyzer/python/builder.hpp"
@@ -199,6 +200,28 @@ void Builder::note_unused(const Value& value, Node statement, Node target) {
         call.unused = true;
     else if (target.kind() == Kind::identifier && loop_depth_ > 0)
         call.unused = rebinds_unread(statement, target.text());
+}
+
+// How often `for i in range(4)` runs; 0: not known.
+std::uint64_t Builder::rounds_of(const Value& iterated) const {
+    if (iterated.is.call == kNone) return 0;
+    const Call& call = f_.calls[static_cast<std::size_t>(iterated.is.call)];
+    if (call.name.str() != "range" || call.args.size() != 1 || call.args[0].assumed) return 0;
+    const std::string_view digits = call.args[0].constant.str();
+    std::uint64_t rounds = 0;
+    const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), rounds);
+    return parsed.ec == std::errc{} && parsed.ptr == digits.data() + digits.size() ? rounds : 0;
+}
+
+// How often a statement runs for one run of the loop with this id; 0: not known.
+std::uint64_t Builder::rounds_since(std::uint32_t loop) const {
+    std::uint64_t rounds = 1;
+    for (auto frame = frames_.rbegin(); frame != frames_.rend(); ++frame) {
+        if (frame->kind != Frame::Kind::loop) continue;
+        if (frame->loop == loop) break;
+        if (__builtin_mul_overflow(rounds, frame->rounds, &rounds)) return 0;
+    }
+    return rounds;
 }
 
 }  // namespace mp::lint::python

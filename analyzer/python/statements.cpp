@@ -164,7 +164,11 @@ void Builder::visit_for(Node node) {
     const std::uint32_t outer = loop_;
     loop_ = ++loops_;
     ++loop_depth_;
-    frames_.push_back({.kind = Frame::Kind::loop, .to = after, .again = head});
+    frames_.push_back({.kind = Frame::Kind::loop,
+                       .to = after,
+                       .again = head,
+                       .loop = loop_,
+                       .rounds = rounds_of(iterated)});
     const std::size_t since = mark();
     start(body);
     const Node target = node.part(Part::left);
@@ -188,7 +192,7 @@ void Builder::visit_while(Node node) {
     const std::uint32_t outer = loop_;
     loop_ = ++loops_;
     ++loop_depth_;
-    frames_.push_back({.kind = Frame::Kind::loop, .to = after, .again = head});
+    frames_.push_back({.kind = Frame::Kind::loop, .to = after, .again = head, .loop = loop_});
     branch(node.part(Part::condition), body, rest);
     const std::size_t since = mark();
     start(body);

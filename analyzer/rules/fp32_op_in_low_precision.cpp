@@ -8,7 +8,8 @@
 // Fix    Upcast the operand, or leave the region for this call.
 // Silent Ops on the device's list (autocast runs them in fp32); calls that ask for fp32; operands
 //        of unknown dtype; disabled regions with upcast operands. Ops that keep fp32 inside and
-//        have a bounded result (softmax) are notes.
+//        have a bounded result (softmax) are notes; so is a cast behind a test of the dtype, where no caller is
+//        known to pass half.
 // Tests  testdata/lint/MP102.md, tests/analyzer/rules/fp32_op_in_low_precision_test.cpp
 //
 // The families below are the union of what PyTorch (CUDA and CPU), TensorFlow, Paddle and apex keep
@@ -25,6 +26,7 @@
 #include "analyzer/analyses/module_dtypes.hpp"
 #include "analyzer/analyses/norm_stats.hpp"
 #include "analyzer/analyses/numbers.hpp"
+#include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/regions.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/region/calls.hpp"
@@ -212,14 +214,36 @@ private:
         return *trains_;
     }
 
-    Severity severity_of(const Function& f, const Call& call, const LowOperand& low,
-                         const Context* region) const {
+    // if x.dtype == torch.half: y = y.half(): the cast runs only for a caller that passes half.
+    bool waits_for_half(const Function& f, const Operand& value) {
+        const Call* test = nullptr;
+        origin(f, value, [&](const Call& cast) {
+            if (is_low_precision(cast.result.dtype)) test = dtype_test(f, cast.block);
+            return test != nullptr;
+        });
+        if (!test) return false;
+        return std::ranges::none_of(test->args, [&](const Operand& asked) {
+            const auto is_asked = [&](const Parameter& p) {
+                return asked.name.str() == std::string(p.name.str()) + ".dtype";
+            };
+            const auto at = std::ranges::find_if(f.params, is_asked);
+            if (at == f.params.end()) return false;
+            Operand parameter;
+            parameter.param = static_cast<std::int32_t>(at - f.params.begin());
+            parameter.name = at->name;
+            const TensorDType is = dtypes_.of(f, parameter);
+            return is_low_precision(is.dtype) && is.proven;
+        });
+    }
+
+    Severity severity_of(const Function& f, const Call& call, const LowOperand& low, const Context* region) {
         if (need_of(call.op.name()) == Need::mild || (context_.inference && !region)) return Severity::note;
         // PyTorch's kernels add in fp32, and bf16 has its range: one rounding, of the result.
         if (is_python(f) && !region && low.is.dtype == DType::bf16) return Severity::note;
         // A library function that one of its callers gives half, or may.
         if (is_python(f) && !region && !low.is.proven) return Severity::note;
         if (is_python(f) && !region && is_made_up(f, *low.operand)) return Severity::note;
+        if (is_python(f) && !region && waits_for_half(f, *low.operand)) return Severity::note;
         // What a model returns is used for much that bears it: features that are compared, scores.
         if (low.is.output) {
             const bool matters = traits_of(call.op).has(Trait::loss) || call.op.name() == "exp";

@@ -63,6 +63,11 @@ bool is_float_array(const Parameter& p) {
     return (p.shape == Shape::pointer || p.shape == Shape::array) && is_float(p.dtype);
 }
 
+// half (&state)[4]: values of the caller, in registers. Weights come as a pointer.
+bool is_array_of_caller(const Function& f, const Update& u) {
+    return u.param != kNone && f.params[static_cast<std::size_t>(u.param)].shape == Shape::array;
+}
+
 // The shape of an optimizer step: weights and at least one other float array (the gradient).
 // They may come in a structure: a table of tensor lists, a parameter block.
 bool reads_a_gradient(const Function& f) {
@@ -513,7 +518,7 @@ void check(const RuleContext& context, Findings& out) {
     for_each(context, &Function::updates, [&](const Function& f, const Update& u) {
         if (!is_low_precision(u.dtype) || !u.subtracts || u.interpolates) return;
         if (u.has_master && !u.master_optional) return;
-        if (!reads_a_gradient(f) || computes_statistics(f)) return;
+        if (!reads_a_gradient(f) || computes_statistics(f) || is_array_of_caller(f, u)) return;
         const Store store = rounding_of(context.program, u);
         if (store.rounding != Rounding::nearest) return;
         std::vector<Note> notes;

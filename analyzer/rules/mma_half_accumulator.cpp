@@ -8,7 +8,7 @@
 // Fix    An fp32 accumulator and a conversion in the epilogue.
 // Silent Half operands with float accumulators; matrix_a and matrix_b fragments; integer
 //        instructions; a class template that passes the type of its argument on; one mma.sync that adds to
-//        zeros: its products are rounded once.
+//        zeros: its products are rounded once. A note in a method that nothing calls.
 // Tests  testdata/lint/MP407.md, tests/analyzer/rules/mma_half_accumulator_test.cpp
 
 #include <algorithm>
@@ -162,11 +162,17 @@ bool starts_at_zero(const Call& assembly, std::string_view instruction) {
     return std::ranges::all_of(group | std::views::split(','), is_zero);
 }
 
+// A method of a specialisation, Mma<half, half>::operator(), that nothing calls: a variant that is only offered.
+bool is_only_offered(const RuleContext& context, const Function& f) {
+    return f.kind != FunctionKind::kernel && !is_python(f) && !f.parent_class.empty() &&
+           context.program.callers(f.usr).empty();
+}
+
 void report(const RuleContext& context, const Function& f, const SourceSpan& span, DType dtype,
             std::string what, Findings& out) {
     emit(context, f,
          {.rule = "MP407",
-          .severity = Severity::warning,
+          .severity = is_only_offered(context, f) ? Severity::note : Severity::warning,
           .span = span,
           .message = std::move(what) + " accumulates in " + std::string(label(dtype)) +
                      ": the dot product rounds to " + std::to_string(significant_bits(dtype)) +

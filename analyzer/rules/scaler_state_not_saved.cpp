@@ -6,10 +6,11 @@
 //        the run is not the one that was stopped.
 // Fix    scaler.state_dict() in the checkpoint, scaler.load_state_dict() where it is read.
 // Silent Programs that save the scaler's state anywhere, engines that do. A note for scalers that
-//        depend on a flag, and where nothing loads the optimizer's state.
+//        depend on a flag, and where no code that runs loads the optimizer's state.
 // Tests  testdata/lint/MP210.md, tests/analyzer/rules/scaler_state_not_saved_test.cpp
 
 #include <algorithm>
+#include <array>
 
 #include "analyzer/analyses/dataflow.hpp"
 #include "analyzer/analyses/protocol.hpp"
@@ -29,9 +30,29 @@ bool gives_state(std::string_view name) { return last_part(name) == "state_dict"
 
 bool takes_state(std::string_view name) { return last_part(name) == "load_state_dict"; }
 
+bool is_named_scaler(const Operand& value) { return mentions(key_of(value).str(), "scaler"); }
+
+// for owner, key in ((optimizer, "optimizer"), (scaler, "scaler")): owner.load_state_dict(state[key])
+bool is_item_beside_scaler(const Function& f, const Operand& value) {
+    constexpr std::array<std::string_view, 3> kCollections{"tuple", "list", "dict"};
+    const auto is_item = [&](const Alias& alias) { return alias.item && alias.name == value.name; };
+    return std::ranges::any_of(f.aliases, is_item) && std::ranges::any_of(f.calls, [&](const Call& made) {
+               return made.kind == CallKind::constructor && any_of(made.name.str(), kCollections) &&
+                      std::ranges::any_of(made.args, is_named_scaler);
+           });
+}
+
 bool is_of_scaler(const Protocol& protocol, const Function& f, const Call& call) {
-    return !call.args.empty() &&
-           (protocol.roles().is_scaler(f, call) || mentions(key_of(call.args[0]).str(), "scaler"));
+    return !call.args.empty() && (protocol.roles().is_scaler(f, call) || is_named_scaler(call.args[0]) ||
+                                  is_item_beside_scaler(f, call.args[0]));
+}
+
+// resume(model, optimizer, path) among helpers in another file, or Lars.load_state_dict() of an optimizer that wraps
+// another: without a call, nothing goes on from a checkpoint.
+bool is_unused_helper(const RuleContext& context, const Function& f, const Function& user) {
+    const bool passes_on = f.parent_class.empty() || takes_state(f.name.str());
+    return f.span.file != user.span.file && passes_on && !f.params.empty() &&
+           context.program.callers(f.usr).empty();
 }
 
 // optimizer.state_dict()["param_groups"]: for the progress bar, not for the checkpoint.
@@ -46,8 +67,9 @@ struct States {
     const Call* saved = nullptr;
 };
 
-States states_of(const RuleContext& context, const std::vector<Symbol>& files) {
+States states_of(const RuleContext& context, const Function& user) {
     const Protocol& protocol = protocol_of(context);
+    const std::vector<Symbol>& files = protocol.files_near(user);
     States found;
     const auto is_near = [&](const Function& f, const Call& c) {
         return c.kind == CallKind::method && std::ranges::find(files, f.span.file) != files.end();
@@ -62,7 +84,7 @@ States states_of(const RuleContext& context, const std::vector<Symbol>& files) {
         if (!is_near(f, c)) return;
         if (is_of_scaler(protocol, f, c))
             found.loads_scaler = true;
-        else if (protocol.roles().is_optimizer(f, c))
+        else if (protocol.roles().is_optimizer(f, c) && !is_unused_helper(context, f, user))
             found.loads_optimizer = true;
     });
     return found;
@@ -90,7 +112,7 @@ void check_saves(const RuleContext& context, const Function& f, Findings& out) {
     });
     if (state == f.calls.end()) return;
     const MadeScaler* scaler = scaler_of(context, f);
-    const States states = states_of(context, protocol.files_near(f));
+    const States states = states_of(context, f);
     if (!scaler || states.saves_scaler) return;
     const bool matters = scaler->enabled.always == Switch::on && states.loads_optimizer;
     emit(context, f,
@@ -109,7 +131,7 @@ void check_loads(const RuleContext& context, Findings& out) {
     const Protocol& protocol = protocol_of(context);
     std::vector<const Call*> told;
     for (const MadeScaler& s : protocol.scalers()) {
-        const States states = states_of(context, protocol.files_near(*s.function));
+        const States states = states_of(context, *s.function);
         if (!states.saved || states.loads_scaler || !states.loads_optimizer) continue;
         if (std::ranges::find(told, states.saved) != told.end()) continue;
         told.push_back(states.saved);

@@ -6,6 +6,7 @@
 namespace mp::lint::python {
 namespace {
 
+using testing::AllOf;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -167,6 +168,25 @@ TEST(PythonExpressions, SumsInLoopsAccumulate) {
     EXPECT_THAT(facts, Contains(HasSubstr("accumulate s form=assign loop_depth=1")));
     EXPECT_THAT(facts, Not(Contains(HasSubstr("accumulate n"))));
     EXPECT_THAT(facts, Not(Contains(HasSubstr("accumulate u"))));
+}
+
+// The rounds of the loops since the total began; unknown for those of a loop whose range is not known.
+TEST(PythonExpressions, AnAccumulationKnowsItsRounds) {
+    const auto facts = facts_of(R"py(
+def f(x, n):
+    a = 0
+    for i in range(8):
+        b = 0
+        for j in range(4):
+            a += x
+            b += x
+        for k in range(n):
+            b += x
+)py",
+                                "f");
+    EXPECT_THAT(facts, Contains(HasSubstr("accumulate a trips=32")));
+    EXPECT_THAT(facts, Contains(HasSubstr("accumulate b trips=4")));
+    EXPECT_THAT(facts, Contains(AllOf(HasSubstr("accumulate b"), Not(HasSubstr("trips")))));
 }
 
 TEST(PythonExpressions, SettingsOfLibraries) {
