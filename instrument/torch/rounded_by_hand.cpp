@@ -26,8 +26,8 @@ std::optional<at::ScalarType> format_of_all(const at::Tensor& some) {
 }
 
 // Whether the step may have brought back the bits that a rounding took. Quantisation-aware training rounds weights for
-// the forward alone. The change in the step is then the update and what the rounding had taken, which is what one rounding
-// takes now, or as much as the updates since the weights were 16-bit values.
+// the forward alone. The change in the step is then the update and what the rounding had taken: as much as one rounding
+// takes now, or as the updates since the weights were 16-bit values.
 bool may_come_back(const trace::TensorRecord& r, double rounding_squares, const at::Tensor& some) {
     return !format_of_all(some) && (r.change_error_squares > 0.5 * rounding_squares ||
                                     r.change_error_squares > 0.1 * r.twin_change_squares);
@@ -51,8 +51,8 @@ Cost cost_of(const at::Tensor& some, at::ScalarType type) {
 }
 
 bool can_be_followed(const at::Tensor& t) {
-    return t.scalar_type() == at::kFloat && t.device().is_cpu() && t.numel() >= kFewest && has_plain_memory(t) &&
-           t.is_non_overlapping_and_dense();
+    return t.scalar_type() == at::kFloat && t.device().is_cpu() && t.numel() >= kFewest &&
+           has_plain_memory(t) && t.is_non_overlapping_and_dense();
 }
 
 }  // namespace

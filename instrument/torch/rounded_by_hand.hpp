@@ -11,20 +11,21 @@
 namespace mp::twin {
 
 // Finds fp32 parameters that a program rounds to 16 bits by hand. Such a one holds 16-bit values when a sampled step
-// begins, its twin needs more bits when the step ends, and the next sampled step begins with 16-bit values again. Values
-// of a 16-bit checkpoint do so once, and where a step moves by few bits, the twin needs no more. The parameter may also be
-// the rounding of a master, in whose memory the other bits are. Only on the CPU, where memory can be searched. One user at
-// a time.
+// begins, its twin needs more bits when the step ends, and the next sampled step begins with 16-bit values again.
+// Values of a 16-bit checkpoint do so once, and where a step moves by few bits, the twin needs no more. The parameter
+// may also be the rounding of a master, in whose memory the other bits are. Only on the CPU, where memory can be
+// searched. One user at a time.
 class RoundedByHand {
 public:
     explicit RoundedByHand(Masters& masters) : masters_(masters) {}
 
     // Before the optimizer: a parameter, and some of its values and of its twin's, in fp32.
-    void begin(const std::string& name, const at::Tensor&, const at::Tensor& some, const at::Tensor& twin_some);
+    void begin(const std::string& name, const at::Tensor&, const at::Tensor& some,
+               const at::Tensor& twin_some);
     // Looks for the masters of those that hold 16-bit values again.
     void search();
-    // After it, with the change of the same values in the record: what is found out. A change that brings back bits which
-    // were rounded away for the forward is no update, and is left out.
+    // After it, with the change of the same values in the record: what is found out. A change that brings back bits
+    // which were rounded away for the forward is no update, and is left out.
     void end(trace::TensorRecord&, const at::Tensor& some, const at::Tensor& twin_some);
 
 private:

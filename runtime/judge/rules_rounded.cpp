@@ -1,6 +1,6 @@
 // MPT028: fp32 parameters that hold 16-bit values whenever a step begins, because the program rounds them after each
-// update. Each step loses what one rounding takes. The adapter finds them by their bits, and looks for a master that has
-// the bits that are lost; on another rank it may be found although this one does not have it.
+// update. Each step loses what one rounding takes. The adapter finds them by their bits, and looks for a master that
+// has the bits that are lost. With several ranks, the master may be on another one.
 
 #include <algorithm>
 #include <vector>
@@ -41,7 +41,7 @@ void judge_rounded(Case& c) {
     for (const TensorSum& t : c.model.tensors)
         if (is_rounded(t)) all.push_back(&t);
     if (all.empty() || std::ranges::any_of(c.model.tensors, is_rounding_of_master)) return;
-    // Few values, such as the ones of a gain, may fit into a format by chance. The largest parameter shows the program's.
+    // Few values, such as the ones of a gain, fit into a format by chance. The largest parameter shows the program's.
     const DType narrow = (*std::ranges::max_element(all, {}, elements))->narrow;
     std::erase_if(all, [narrow](const TensorSum* t) { return t->narrow != narrow; });
     const TensorSum* const worst = *std::ranges::max_element(all, {}, lost);
@@ -57,9 +57,11 @@ void judge_rounded(Case& c) {
     f.unit = "share";
     f.importance = importance::kRoundedMasters(std::min(share, 1.0));
     f.message = "fp32 parameter " + shown(worst->name) + " holds only values of " + format +
-                " whenever a step begins, and no memory has the bits that its fp32 twin has: rounding leaves an error of " +
+                " whenever a step begins, and no memory has the bits that its fp32 twin has: rounding leaves "
+                "an error of " +
                 percent(share) + " in each update";
-    if (all.size() > 1) f.message += "; the same holds for " + counted(std::uint64_t{all.size()} - 1, "other parameter");
+    if (all.size() > 1)
+        f.message += "; the same holds for " + counted(std::uint64_t{all.size()} - 1, "other parameter");
     f.advice = "do not round the weights to " + format +
                " after a step: keep the fp32 values, and round a copy for the forward, as autocast does";
     c.out.findings.push_back(std::move(f));

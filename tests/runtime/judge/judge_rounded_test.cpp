@@ -36,7 +36,8 @@ TEST(JudgeRounded, MPT028WeightsThatAreRoundedAfterEachStep) {
     EXPECT_EQ(f.step, Step{1});
     EXPECT_THAT(f.message, HasSubstr("fp32 parameter head.weight holds only values of bf16"));
     EXPECT_THAT(f.message, HasSubstr("an error of 50 % in each update"));
-    EXPECT_EQ(judge(run_with(0.05)).findings.at(0).severity, Severity::warning) << "most of the update is right";
+    EXPECT_EQ(judge(run_with(0.05)).findings.at(0).severity, Severity::warning)
+        << "most of the update is right";
 }
 
 TEST(JudgeRounded, NamesTheWorstAndCountsTheOthers) {
