@@ -10,7 +10,9 @@ import sys
 import torch
 
 import recipe
-from lowered import KINDS
+from lowered import KINDS, MORE, STRONGER
+
+ALL = KINDS | STRONGER | MORE
 
 
 def main():
@@ -20,10 +22,10 @@ def main():
 
     def mutated(run, model, loss_of, make=lambda parameters: torch.optim.AdamW(parameters, lr=1e-3)):
         if form == "list":
-            for each, (_, _, fits) in KINDS.items():
+            for each, (_, _, fits) in ALL.items():
                 print(each, *(name for name, m in model.named_modules() if name and fits(m)))
             return
-        change, low, _ = KINDS[kind]
+        change, low, _ = ALL[kind]
         after_step = change(model, layer, low if form == "bad" and run.low else torch.float32)
 
         def with_hook(parameters):
