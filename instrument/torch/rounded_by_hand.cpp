@@ -60,14 +60,13 @@ bool can_be_followed(const at::Tensor& t) {
 void RoundedByHand::begin(const std::string& name, const at::Tensor& t, const at::Tensor& some,
                           const at::Tensor& twin_some) {
     if (!can_be_followed(t)) return;
-    const std::optional<at::ScalarType> type = format_of_all(some);
-    const auto known = narrow_.find(name);
-    const bool again = known != narrow_.end() && known->second.widened;
-    if (known != narrow_.end()) narrow_.erase(known);
-    if (!type) return;
-    narrow_.emplace(name, Narrow{*type, cost_of(twin_some, *type).is_wide});
-    if (!again) return;
-    at::Tensor low = t.detach().to(*type);
+    const auto known = states_.find(name);
+    const bool widened = known != states_.end() && known->second.widened;
+    State& state = states_[name] = {format_of_all(some)};
+    if (!state.type) return;
+    state.twin_is_wide = cost_of(twin_some, *state.type).is_wide;
+    if (!widened) return;
+    at::Tensor low = t.detach().to(*state.type);
     if (!at::equal(low.to(at::kFloat), t.detach())) return;
     sought_.push_back(name);
     low_.push_back(std::move(low));
@@ -76,29 +75,29 @@ void RoundedByHand::begin(const std::string& name, const at::Tensor& t, const at
 void RoundedByHand::search() {
     const auto found = masters_.find(low_, false);
     for (std::size_t i = 0; i < found.size(); ++i) {
-        Narrow& narrow = narrow_.at(sought_[i]);
-        narrow.again = found[i].empty();
+        State& state = states_.at(sought_[i]);
+        state.again = found[i].empty();
         for (const Masters::Slice& slice : found[i])
-            narrow.mastered = std::max(narrow.mastered, static_cast<std::uint64_t>(slice.length()));
+            state.mastered = std::max(state.mastered, static_cast<std::uint64_t>(slice.length()));
     }
     sought_.clear();
     low_.clear();
 }
 
 void RoundedByHand::end(trace::TensorRecord& record, const at::Tensor& some, const at::Tensor& twin_some) {
-    const auto known = narrow_.find(record.name);
-    if (known == narrow_.end()) return;
-    Narrow& narrow = known->second;
-    const Cost cost = cost_of(twin_some, narrow.type);
-    narrow.widened = cost.is_wide;
-    record.mastered = narrow.mastered;
-    if (narrow.twin_is_wide && may_come_back(record, cost.squares, some)) {
+    const auto known = states_.find(record.name);
+    if (known == states_.end() || !known->second.type) return;
+    State& state = known->second;
+    const Cost cost = cost_of(twin_some, *state.type);
+    state.widened = cost.is_wide;
+    record.mastered = state.mastered;
+    if (state.twin_is_wide && may_come_back(record, cost.squares, some)) {
         record.change_squares = record.twin_change_squares = record.change_error_squares = 0;
         return;
     }
-    if (!narrow.again) return;
+    if (!state.again) return;
     record.rounded = record.elements;
-    record.narrow = dtype_of(narrow.type);
+    record.narrow = dtype_of(*state.type);
     record.rounding_squares = cost.squares;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -10,8 +11,8 @@
 
 namespace mp::twin {
 
-// Finds fp32 parameters that a program rounds to 16 bits by hand. Such a one holds 16-bit values when a sampled step
-// begins, its twin needs more bits when the step ends, and the next sampled step begins with 16-bit values again.
+// Finds fp32 parameters that a program rounds to 16 bits by hand: a sampled step ends with a twin that needs more
+// bits, and the next sampled step begins with 16-bit values.
 // Values of a 16-bit checkpoint do so once, and where a step moves by few bits, the twin needs no more. The parameter
 // may also be the rounding of a master, in whose memory the other bits are. Only on the CPU, where memory can be
 // searched. One user at a time.
@@ -29,17 +30,17 @@ public:
     void end(trace::TensorRecord&, const at::Tensor& some, const at::Tensor& twin_some);
 
 private:
-    struct Narrow {
-        at::ScalarType type;
-        bool twin_is_wide;     // it had more bits when the step began
-        bool widened = false;  // its twin needed more bits when the step ended
-        bool again = false;    // and now the parameter holds 16-bit values again
+    struct State {
+        std::optional<at::ScalarType> type;  // which holds all values; none: no format of 16 bits does
+        bool twin_is_wide = false;           // its twin had more bits when the step began
+        bool widened = true;                 // and when it ended
+        bool again = false;                  // 16-bit values, after a step that ended with more
         std::uint64_t mastered = 0;
     };
 
     Masters& masters_;
-    std::unordered_map<std::string, Narrow> narrow_;  // by name of the parameter
-    std::vector<std::string> sought_;                 // beside the tensors, rounded
+    std::unordered_map<std::string, State> states_;  // by name of the parameter
+    std::vector<std::string> sought_;                // beside the tensors, rounded
     std::vector<at::Tensor> low_;
 };
 
