@@ -78,14 +78,14 @@ def layers_of(options, program, name):
     return {row[0]: row[1:] for row in rows if row[0] in PLACES}
 
 
-def drawn(number, seed, named, layers, kinds=KINDS):
+def drawn(number, seed, named, layers, kinds=KINDS, whole=False):
     """Mutant `number` from `layers`, program -> kind -> layers; None: no program has such a layer."""
     draw = random.Random(f"{seed}.{number}")
     kind = kinds[number % len(kinds)]
     for _ in range(60):
         _, program, name = draw.choice(named)
         if found := layers[name].get(kind):
-            return Mutant(number, kind, program, name, draw.choice(found))
+            return Mutant(number, kind, program, name, "*" if whole else draw.choice(found))
     return None
 
 
@@ -114,7 +114,7 @@ def draw_all(options):
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         layers = dict(zip((name for _, _, name in named),
                           pool.map(lambda entry: layers_of(options, *entry[1:]), named)))
-    found = [m for m in (drawn(k, options.seed, named, layers, kinds) for k in range(options.count)) if m]
+    found = [m for m in (drawn(k, options.seed, named, layers, kinds, options.whole) for k in range(options.count)) if m]
     with open(options.list, "w", encoding="utf-8") as f:
         f.write(f"# Drawn by mutants.py --seed {options.seed} --count {options.count} --kinds {options.kinds} "
                 f"from {len(named)} programs\n")
@@ -191,9 +191,11 @@ def effects(options, mutants, work):
 
 
 def at_place(mutant, finding):
-    """Whether the finding is at the lowered op: its layer, one inside or the one that holds it, and its phase."""
+    """Whether the finding is at the lowered op: its layer, one inside or the one that holds it, and its phase. Of *
+    the phase alone counts."""
     layer, said = mutant.layer, finding.get("layer") or ""
     near = said == layer or said.startswith(layer + ".") or (said and layer.startswith(said + "."))
+    near = near or (layer == "*" and said != "")
     return finding.get("phase") in PLACES[mutant.kind] and (near or said in ("(optimizer)", "(update)"))
 
 
@@ -253,6 +255,7 @@ def parse():
     parser.add_argument("--list", default=LIST, help="the mutants")
     parser.add_argument("--kinds", default=",".join(KINDS), help="what is drawn")
     parser.add_argument("--programs", type=int, default=0, help="draw from so many programs; 0: from all")
+    parser.add_argument("--whole", action="store_true", help="each changes all layers that its kind fits")
     parser.add_argument("--count", type=int, default=COUNT)
     parser.add_argument("--limit", type=int, default=COUNT, help="mutants to run now")
     parser.add_argument("--only", default="*", help="pattern of NUMBER KIND NAME")
