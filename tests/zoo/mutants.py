@@ -114,7 +114,8 @@ def draw_all(options):
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         layers = dict(zip((name for _, _, name in named),
                           pool.map(lambda entry: layers_of(options, *entry[1:]), named)))
-    found = [m for m in (drawn(k, options.seed, named, layers, kinds, options.whole) for k in range(options.count)) if m]
+    each = (drawn(k, options.seed, named, layers, kinds, options.whole) for k in range(options.count))
+    found = [m for m in each if m]
     with open(options.list, "w", encoding="utf-8") as f:
         f.write(f"# Drawn by mutants.py --seed {options.seed} --count {options.count} --kinds {options.kinds} "
                 f"from {len(named)} programs\n")

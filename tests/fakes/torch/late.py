@@ -3,8 +3,8 @@
 MP_LATE_DEVICE is the library, which brings the fake libcuda.so.1. Settings of the device are environment
 variables: MP_FAKE_CUDA_GUARDED (the host cannot read its memory), MP_FAKE_CUDA_LATE (microseconds before each work),
 MP_FAKE_CUDA (calls of the driver that fail), MP_LATE_EVENTS=never, MP_LATE_MEMORY (bytes of the device),
-MP_LATE_MEMORY_OF (the rank that has no more), MP_LATE_CUDNN (it serves backwards of cuDNN), MP_LATE_TELL (at the end, say on stderr
-how many bytes were in use, and how cuDNN was asked).
+MP_LATE_MEMORY_OF (the rank that has no more), MP_LATE_CUDNN (it serves backwards of cuDNN), MP_LATE_TELL (at the end,
+say on stderr how many bytes were in use, and how cuDNN was asked).
 """
 import atexit
 import contextlib
