@@ -18,7 +18,7 @@ float rounded(float x, at::ScalarType type) {
 
 // The format of 16 bits that holds all of the values. In nearly all programs the first value answers.
 std::optional<at::ScalarType> format_of_all(const at::Tensor& some) {
-    const auto* const begin = some.const_data_ptr<float>();
+    const auto* const begin = some.data_ptr<float>();
     for (const at::ScalarType type : {at::kBFloat16, at::kHalf})
         if (std::all_of(begin, begin + some.numel(), [type](float x) { return rounded(x, type) == x; }))
             return type;
@@ -41,7 +41,7 @@ struct Cost {
 Cost cost_of(const at::Tensor& some, at::ScalarType type) {
     std::int64_t wide = 0;
     double squares = 0;
-    const auto* const values = some.const_data_ptr<float>();
+    const auto* const values = some.data_ptr<float>();
     for (std::int64_t i = 0; i < some.numel(); ++i) {
         const double lost = double{values[i]} - double{rounded(values[i], type)};
         wide += lost != 0;
