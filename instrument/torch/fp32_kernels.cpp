@@ -1,31 +1,22 @@
 #include "instrument/torch/fp32_kernels.hpp"
 
+#if MP_TORCH_AT_LEAST(2, 11)
+#include <ATen/native/ConvUtils.h>
+#endif
+
+#include <array>
 #include <limits>
+#include <optional>
 #include <stdexcept>
+#include <tuple>
+#include <vector>
 
 namespace mp::twin {
 namespace {
 
-// As aten::convolution calls it, without TF32.
-Stack convolution(const Call& call) {
-    static const c10::OperatorHandle op =
-        c10::Dispatcher::singleton().findSchemaOrThrow("aten::_convolution", "");
-    const at::Context& context = at::globalContext();
-    Stack stack(call.shadow.begin(), call.shadow.end());
-    torch::jit::push(stack, context.benchmarkCuDNN(),
-                     context.deterministicCuDNN() || context.deterministicAlgorithms(),
-                     context.userEnabledCuDNN(), false);
-    op.callBoxed(&stack);
-    return stack;
-}
+constexpr const char kConvolution[] = "aten::convolution", kBackward[] = "aten::convolution_backward";
 
-}  // namespace
-
-#if MP_TORCH_AT_LEAST(2, 5)
-
-namespace {
-
-// The arguments of an attention op by name; tensors are the twin's.
+// The arguments of an op by name; tensors are the twin's.
 class Arguments {
 public:
     explicit Arguments(const Call& call) : call_(call) {}
@@ -44,6 +35,145 @@ public:
 private:
     const Call& call_;
 };
+
+// As aten::convolution calls it, without TF32.
+Stack convolution(const Call& call) {
+    static const c10::OperatorHandle op =
+        c10::Dispatcher::singleton().findSchemaOrThrow("aten::_convolution", "");
+    const at::Context& context = at::globalContext();
+    Stack stack(call.shadow.begin(), call.shadow.end());
+    torch::jit::push(stack, context.benchmarkCuDNN(),
+                     context.deterministicCuDNN() || context.deterministicAlgorithms(),
+                     context.userEnabledCuDNN(), false);
+    op.callBoxed(&stack);
+    return stack;
+}
+
+Stack as_it_is(const Call& call) {
+    Stack results(call.shadow.begin(), call.shadow.end());
+    call.op.redispatchBoxed(call.below, &results);
+    return results;
+}
+
+}  // namespace
+
+#if MP_TORCH_AT_LEAST(2, 11)
+
+namespace {
+
+using Sizes = std::vector<std::int64_t>;
+
+// One backward of a convolution as cuDNN gets it: with at least two spatial dimensions.
+struct ConvolutionBackward {
+    explicit ConvolutionBackward(const Arguments& given)
+        : gradient(given.tensor("grad_output")),
+          input(given.tensor("input")),
+          weight(given.tensor("weight")),
+          stride(sizes(given, "stride")),
+          padding(sizes(given, "padding")),
+          dilation(sizes(given, "dilation")),
+          output_padding(sizes(given, "output_padding")),
+          groups(given.find("groups")->toInt()),
+          transposed(given.find("transposed")->toBool()),
+          is_flat(weight.dim() == 3) {
+        const auto wanted = given.find("output_mask")->toBoolList();
+        for (std::size_t i = 0; i < mask.size(); ++i) mask[i] = wanted[i];
+        if (!is_flat) return;
+        gradient = gradient.unsqueeze(2), input = input.contiguous().unsqueeze(2),
+        weight = weight.unsqueeze(2);
+        stride.insert(stride.begin(), 1), dilation.insert(dilation.begin(), 1);
+        padding.insert(padding.begin(), 0), output_padding.insert(output_padding.begin(), 0);
+    }
+
+    // One number stands for all dimensions.
+    static Sizes sizes(const Arguments& given, const char* name) {
+        Sizes all = given.find(name)->toIntVector();
+        const auto dimensions = static_cast<std::size_t>(given.tensor("weight").dim() - 2);
+        if (all.size() == 1) all.resize(dimensions, all[0]);
+        return all;
+    }
+
+    at::native::ConvBackend backend() const {
+        const auto symbols = [](const Sizes& all) { return c10::fromIntArrayRefSlow(all); };
+        return at::native::select_conv_backend(input, weight, std::nullopt, symbols(stride), symbols(padding),
+                                               symbols(dilation), transposed, symbols(output_padding), groups,
+                                               at::OptionalSymIntArrayRef());
+    }
+
+    at::Tensor gradient, input, weight;
+    Sizes stride, padding, dilation, output_padding;
+    std::int64_t groups;
+    bool transposed, is_flat;
+    std::array<bool, 3> mask{};
+};
+
+// The function that serves a device in a stub of torch; null: there is none. The stub's own search has a symbol whose
+// name depends on the processors that torch was built for.
+template <typename Stub>
+typename Stub::FnPtr function_for(const Stub& stub, c10::DeviceType device) {
+    static_assert(sizeof(Stub) == sizeof(at::native::DispatchStubImpl));
+    const auto& table = reinterpret_cast<const at::native::DispatchStubImpl&>(stub);
+    void* const found = device == c10::DeviceType::CUDA          ? table.cuda_dispatch_ptr
+                        : device == c10::DeviceType::PrivateUse1 ? table.privateuse1_dispatch_ptr
+                                                                 : nullptr;
+    return reinterpret_cast<typename Stub::FnPtr>(found);
+}
+
+// The gradients of input and weight as aten::convolution_backward has them of cuDNN, but without TF32. None where
+// another library computes them. A device out of tree may give torch the function too.
+std::optional<std::tuple<at::Tensor, at::Tensor>> run_in_cudnn(const ConvolutionBackward& b) {
+    using at::native::ConvBackend;
+    const ConvBackend told = b.backend();
+    const auto own = b.transposed ? ConvBackend::CudnnTranspose : ConvBackend::Cudnn;
+    if (told != own && told != ConvBackend::Overrideable) return std::nullopt;
+    const c10::DeviceType device = b.input.device().type();
+    const at::Context& context = at::globalContext();
+    const bool benchmark = context.benchmarkCuDNN();
+    const bool deterministic = context.deterministicCuDNN() || context.deterministicAlgorithms();
+    const at::Tensor input =
+        b.mask[1] ? b.input.contiguous(at::native::_determine_backend_memory_format(b.input, b.weight, own))
+                  : b.input;
+    const std::array<bool, 2> mask{b.mask[0], b.mask[1]};
+    if (b.transposed) {
+        const auto run = function_for(at::native::cudnn_convolution_transpose_backward_stub, device);
+        if (!run) return std::nullopt;
+        return run(input, b.gradient, b.weight, b.padding, b.output_padding, b.stride, b.dilation, b.groups,
+                   benchmark, deterministic, false, mask);
+    }
+    const auto run = function_for(at::native::cudnn_convolution_backward_stub, device);
+    if (!run) return std::nullopt;
+    return run(input, b.gradient, b.weight, b.padding, b.stride, b.dilation, b.groups, benchmark,
+               deterministic, false, mask);
+}
+
+Stack convolution_backward(const Call& call) {
+    if (call.shadow[1].toTensor().device().is_cpu()) return as_it_is(call);
+    const ConvolutionBackward b{Arguments(call)};
+    const auto gradients = run_in_cudnn(b);
+    if (!gradients) return as_it_is(call);
+    auto [of_input, of_weight] = *gradients;
+    if (b.is_flat && of_input.defined()) of_input = of_input.squeeze(2);
+    if (b.is_flat && of_weight.defined()) of_weight = of_weight.squeeze(2);
+    at::Tensor of_bias;
+    if (b.mask[2]) of_bias = b.gradient.dim() == 5 ? b.gradient.sum({0, 2, 3, 4}) : b.gradient.sum({0, 2, 3});
+    return {of_input, of_weight, of_bias};
+}
+
+}  // namespace
+
+#else
+
+namespace {
+
+Stack convolution_backward(const Call& call) { return as_it_is(call); }
+
+}  // namespace
+
+#endif
+
+#if MP_TORCH_AT_LEAST(2, 5)
+
+namespace {
 
 // The kernel reads rows of a bias from addresses that are multiples of 16 bytes. As torch does, before it takes it.
 at::Tensor aligned_bias(const at::Tensor& bias, const at::Tensor& query, const at::Tensor& key) {
@@ -131,12 +261,12 @@ Stack attention(const Call&) { throw std::runtime_error("has no kernel in fp32")
 #endif
 
 bool has_own_fp32_kernel(const OpInfo& info) {
-    return info.traits.has(Trait::half_only) ||
-           (info.traits.has(Trait::product) && info.name == "aten::convolution");
+    return info.traits.has(Trait::half_only) || info.name == kConvolution || info.name == kBackward;
 }
 
 Stack run_in_fp32(const Call& call) {
-    return call.info.traits.has(Trait::half_only) ? attention(call) : convolution(call);
+    if (call.info.traits.has(Trait::half_only)) return attention(call);
+    return call.info.name == kConvolution ? convolution(call) : convolution_backward(call);
 }
 
 }  // namespace mp::twin

@@ -254,6 +254,7 @@ void Parameters::keep_values(ShadowMap* shadows) {
         keep(l, twin);
         if (trained) keep_some(l, twin);
     }
+    rounded_.search();
 }
 
 void Parameters::forget_values() {
@@ -310,7 +311,8 @@ void Parameters::keep(const Live& l, const at::Tensor& wanted) {
 void Parameters::keep_some(const Live& l, const at::Tensor& twin) {
     const bool wide = l.tensor.scalar_type() == at::kFloat || l.tensor.scalar_type() == at::kDouble;
     if (!wide || !twin.defined() || l.tensor.numel() == 0 || !has_plain_memory(l.tensor)) return;
-    some_.insert_or_assign(l.name, Some{some_of(l.tensor), some_of(twin)});
+    const Some& some = some_.insert_or_assign(l.name, Some{some_of(l.tensor), some_of(twin)}).first->second;
+    rounded_.begin(l.name, l.tensor, some.real, some.twin);
 }
 
 void Parameters::put_change(trace::TensorRecord& record, const at::Tensor& real, const at::Tensor& twin) {
@@ -333,6 +335,7 @@ void Parameters::put_change(trace::TensorRecord& record, const at::Tensor& real,
     Divergence d;
     if (view_for_kernels(change, x) && view_for_kernels(twin_change, y) && cpu::divergence(x, y, d))
         put(record, d);
+    rounded_.end(record, now, wanted);
 }
 
 Parameters::Kept* Parameters::kept(const trace::TensorRecord& record) {

@@ -13,6 +13,7 @@
 #include "instrument/torch/late.hpp"
 #include "instrument/torch/layers.hpp"
 #include "instrument/torch/masters.hpp"
+#include "instrument/torch/rounded_by_hand.hpp"
 #include "instrument/torch/safetensors.hpp"
 #include "instrument/torch/shadow_map.hpp"
 #include "runtime/trace/records.hpp"
@@ -138,6 +139,7 @@ private:
     std::unordered_set<std::string> suspects_;  // parameters that stagnated and have no known master
     std::unordered_set<std::string> refuted_;   // parameters whose fp32 copy is made anew in every step
     bool searched_ = false;                     // for the masters of all parameters
+    RoundedByHand rounded_{masters_};
 };
 
 }  // namespace mp::twin

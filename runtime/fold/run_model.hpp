@@ -94,6 +94,11 @@ struct TensorSum {
     double first_error_squares = 0, first_twin_squares = 0;
     // Of a parameter, over sampled steps: squares of its change, of the twin's, and of their difference.
     double change_squares = 0, twin_change_squares = 0, change_error_squares = 0;
+    // Of the sampled steps that began with 16-bit values only (TensorRecord::rounded): the first and the last; unknown:
+    // none. The format, what one rounding to it takes, and the twin's change in these steps.
+    Step first_rounded, last_rounded;
+    DType narrow = DType::unknown;
+    double rounding_squares = 0, rounded_change_squares = 0;
     std::uint64_t mastered = 0;  // elements that were the rounding of an fp32 master, over sampled steps
     std::uint64_t samples = 0;   // records with meant_to_move > 0
     std::uint64_t frozen = 0;    // of those, nothing moved at all

@@ -82,6 +82,13 @@ void TensorTable::add(std::size_t row, const TensorRecord& r, std::uint32_t name
     if (r.nonfinite_real) keep_earliest(s.first_nonfinite, here);
     s.mastered += r.mastered;
     for (std::size_t i = 0; i < kChange.size(); ++i) state.change[i].add(r.*kChange[i].of_record);
+    if (r.rounded) {
+        keep_earliest(s.first_rounded, step);
+        s.last_rounded = std::max(s.last_rounded, step);
+        s.narrow = std::max(s.narrow, r.narrow);
+        state.rounded[0].add(r.rounding_squares);
+        state.rounded[1].add(r.twin_change_squares);
+    }
     if (r.meant_to_move) {
         s.meant_to_move += r.meant_to_move;
         s.unmoved += r.unmoved;
@@ -155,6 +162,10 @@ void TensorTable::merge_state(State& into, const State& other) {
         into.sampled[i].add(other.sampled[i]);
     }
     for (std::size_t i = 0; i < into.change.size(); ++i) into.change[i].add(other.change[i]);
+    keep_earliest(s.first_rounded, o.first_rounded);
+    s.last_rounded = std::max(s.last_rounded, o.last_rounded);
+    s.narrow = std::max(s.narrow, o.narrow);
+    for (std::size_t i = 0; i < into.rounded.size(); ++i) into.rounded[i].add(other.rounded[i]);
     keep_first(into, other.first, o.first_sample);
     s.mastered += o.mastered;
     s.samples += o.samples;
@@ -177,6 +188,8 @@ void TensorTable::put(RunModel& m, const Interner& names) const {
         t.wanted_squares = state.moved[0].value();
         t.moved_dot = state.moved[1].value();
         for (std::size_t i = 0; i < kChange.size(); ++i) t.*kChange[i].of_sum = state.change[i].value();
+        t.rounding_squares = state.rounded[0].value();
+        t.rounded_change_squares = state.rounded[1].value();
         t.sampled_error_squares = state.sampled[0].value();
         t.sampled_twin_squares = state.sampled[1].value();
         t.first_error_squares = state.first[0].value();

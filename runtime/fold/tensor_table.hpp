@@ -41,8 +41,9 @@ private:
         std::array<ExactSum, kDoubleSums<TensorRecord>.size()> last;
         std::array<ExactSum, 2> moved, sampled, first;  // first: of sum.first_sample
         std::array<ExactSum, 3> change;
-        std::vector<Hashes> hashes;  // by step, then elements
-        std::size_t next_hash = 0;   // where the one of the step after is looked for
+        std::array<ExactSum, 2> rounded;  // what a rounding takes, the twin's change
+        std::vector<Hashes> hashes;       // by step, then elements
+        std::size_t next_hash = 0;        // where the one of the step after is looked for
     };
 
     std::uint32_t slot_of(TensorKind, std::uint32_t name);

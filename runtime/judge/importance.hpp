@@ -56,6 +56,8 @@ inline constexpr Weight kFlushToZero{0, 1};
 // Stagnation, in the order in which the model is hurt. x: the share of the updates that is lost.
 inline constexpr Weight kStagnantWeights{0, 1}, kStagnantAverages{0, 0.9}, kStagnantState{0, 0.6},
     kStagnantBuffers{0, 0.5};
+// fp32 weights that hold 16-bit values. x: the error that one rounding leaves in an update, 1 at most.
+inline constexpr Weight kRoundedMasters{0, 1};
 // Replicas drift apart slowly: a symptom, but one that does not heal.
 inline constexpr Weight kReplicaMismatch{0.8};
 // Steps are lost that a better loss scale brings back. x: the share of all steps.

@@ -164,6 +164,7 @@ Judgement judge(const RunModel& model, const Limits& limits, const std::vector<s
     judge_amplified(c);
     judge_range(c);
     judge_updates(c);
+    judge_rounded(c);
     judge_scalars(c);
     judge_state(c);
     judge_reductions(c);

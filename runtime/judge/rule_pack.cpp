@@ -23,6 +23,8 @@ constexpr RuleInfo kRules[] = {
      Needs::twin},
     {"MPT027", "update-departure", "an optimizer moves parameters farther or less far than in fp32",
      Needs::twin},
+    {"MPT028", "rounded-master", "fp32 weights that the program rounds to 16 bits after each update",
+     Needs::twin},
     {"MPT030", "flush-to-zero", "values flushed to zero", Needs::twin},
     {"MPT031", "near-overflow", "values close to the largest of the format", Needs::nothing},
     {"MPT040", "stagnation", "updates below half an ulp do not move the weights", Needs::nothing},

@@ -52,6 +52,7 @@ void judge_ops(Case&, const std::set<OpPlace>& swallowing);  // MPT010, MPT011; 
 void judge_amplified(Case&);                                 // MPT013
 void judge_gradients(Case&);                                 // MPT026
 void judge_parameters(Case&);  // MPT027. After the rules that find causes in the optimizer
+void judge_rounded(Case&);     // MPT028
 void judge_departure(Case&);   // MPT024, of out.loss. After the rules that find causes
 void judge_range(Case&);       // MPT030, MPT031
 void judge_updates(Case&);     // MPT040

@@ -20,6 +20,11 @@ namespace {
 
 constexpr std::uint64_t kFewest = 1024;
 
+std::string layer_of(const std::string& parameter) {
+    const std::size_t dot = parameter.rfind('.');
+    return dot == std::string::npos ? parameter : parameter.substr(0, dot);
+}
+
 // In three digits, because such a share is small: "+0.195 %".
 std::string signed_percent(double share) {
     return (share < 0 ? "-" : "+") + figure(std::abs(share) * 100) + " %";
@@ -114,6 +119,14 @@ std::string worst_block_of(const CollectiveTotal& t) {
            std::to_string(worst.elements) + " in step " + std::to_string(worst.step.value);
 }
 
+// The parameters whose gradients were not finite for the first time in that step: what DDP summed in its buckets.
+std::vector<std::string> lost_gradients(const RunModel& m, Step step) {
+    std::vector<std::string> names;
+    for (const TensorSum& t : m.tensors)
+        if (t.kind == TensorKind::gradient && t.first_nonfinite.step == step) names.push_back(t.name);
+    return names;
+}
+
 void judge_reduction(Case& c, const CollectiveTotal& t) {
     const CollectiveRecord& r = t.total;
     const std::string name = shown(r.op) + " in " + std::string(name_of(r.dtype));
@@ -123,7 +136,9 @@ void judge_reduction(Case& c, const CollectiveTotal& t) {
         f.op = r.op;
         f.step = t.first_nonfinite;
         f.value = static_cast<double>(r.made_nonfinite);
-        f.message = name + " made " + counted(r.made_nonfinite, "non-finite value") +
+        const std::vector<std::string> lost = lost_gradients(c.model, t.first_nonfinite);
+        if (!lost.empty()) f.layer = layer_of(lost.front());
+        f.message = name + of_gradients(lost) + " made " + counted(r.made_nonfinite, "non-finite value") +
                     " from inputs that are finite on every rank";
         f.advice = "reduce in fp32, or divide by the number of ranks before the sum";
         f.importance = importance::kReductionOverflow();
@@ -188,8 +203,7 @@ void judge_replicas(Case& c) {
     }
     if (!first) return;
     Finding f = finding("MPT051", Severity::error);
-    const std::size_t dot = first->name.rfind('.');
-    f.layer = dot == std::string::npos ? first->name : first->name.substr(0, dot);
+    f.layer = layer_of(first->name);
     f.phase = Phase::optimizer;
     f.rank = worst.first.rank;
     f.step = worst.first.step;

@@ -68,7 +68,8 @@ bool adds_in(const RunModel& model, DType dtype) {
     });
 }
 
-bool is_mastered(const TensorSum& t) { return t.mastered > 0; }
+// The rounding of a master in fp32 is judged by MPT028.
+bool is_mastered(const TensorSum& t) { return t.mastered > 0 && is_low_precision(t.last.dtype); }
 
 // A program without torch names its weights itself. If it names no master, it says that these are the only copy.
 bool names_no_master(const Case& c, const TensorSum& t) {

@@ -128,17 +128,11 @@ void judge_origin(const SkipFacts& facts, SkipVerdict& v) {
     judge_forward(facts, v);
 }
 
-// " of the gradients of fc1.weight, fc2.weight and 3 more"
 std::string summed(const SkipFacts& facts) {
-    constexpr std::size_t kMost = 2;
     std::vector<std::string> names;
-    for (const auto& g : facts.gradients) {
-        if (g.nonfinite > 0 && g.nonfinite_twin == 0) names.push_back(shown(g.name));
-    }
-    if (names.empty()) return {};
-    std::string out = names.size() == 1 ? " of the gradient of " : " of the gradients of ";
-    for (std::size_t i = 0; i < names.size() && i < kMost; ++i) out += (i ? ", " : "") + names[i];
-    return names.size() > kMost ? out + " and " + std::to_string(names.size() - kMost) + " more" : out;
+    for (const auto& g : facts.gradients)
+        if (g.nonfinite > 0 && g.nonfinite_twin == 0) names.push_back(g.name);
+    return of_gradients(names);
 }
 
 // A sum over n ranks is at most n times the largest value, so a loss scale divided by n prevents the overflow.
@@ -228,6 +222,14 @@ std::string_view name_of(SkipCause cause) {
             break;
     }
     return "unknown";
+}
+
+std::string of_gradients(const std::vector<std::string>& names) {
+    constexpr std::size_t kMost = 2;
+    if (names.empty()) return {};
+    std::string out = names.size() == 1 ? " of the gradient of " : " of the gradients of ";
+    for (std::size_t i = 0; i < names.size() && i < kMost; ++i) out += (i ? ", " : "") + shown(names[i]);
+    return names.size() > kMost ? out + " and " + std::to_string(names.size() - kMost) + " more" : out;
 }
 
 SkipVerdict verdict_of(const SkipFacts& facts) {

@@ -234,6 +234,12 @@ struct TensorRecord {
     double change_squares = 0;
     double twin_change_squares = 0;
     double change_error_squares = 0;
+    // Elements of an fp32 parameter that holds 16-bit values again, although the twin of the sampled step before needs
+    // more, and of which no memory has the other bits. `narrow` is the format; the squares are what one rounding to it
+    // takes from the values of the twin, over the elements of change_squares.
+    std::uint64_t rounded = 0;
+    DType narrow = DType::unknown;
+    double rounding_squares = 0;
 };
 // relative L2 = sqrt(error_squares / twin_squares); 0/0 is 0. Without a twin `compared` is 0 and elements > 0.
 
@@ -268,6 +274,9 @@ constexpr void fields(V&& v, Of<TensorRecord>) {
     v(Field{"change_squares", sum}.since(3), &R::change_squares);
     v(Field{"twin_change_squares", sum}.since(3), &R::twin_change_squares);
     v(Field{"change_error_squares", sum}.since(3), &R::change_error_squares);
+    v(Field{"rounded", sum}.since(4), &R::rounded);
+    v(Field{"narrow", largest}.since(4), &R::narrow);
+    v(Field{"rounding_squares", sum}.since(4), &R::rounding_squares);
 }
 
 // All calls of one op in one layer and phase with results of one dtype, in one step, added up. Only float

@@ -2,6 +2,7 @@
 
     mutants.py --draw zoo.jsonl --seed N [--count N]             writes mutants.txt, before the first run
     mutants.py --draw mutants.txt --seed N [--kinds K,K] [--programs N] --list FILE     another one, of its programs
+    mutants.py --draw list.txt --seed N --kinds K,K --list FILE      another one, of programs that no list has
     mutants.py --effects FILE [--jobs N]                         without mp-trace
     mutants.py --effects FILE --mp-trace BIN --results FILE [--limit N] [--jobs N]
     mutants.py --effects FILE --results FILE --out docs/evaluation.md [--list FILE --part NAME]
@@ -15,6 +16,7 @@ import argparse
 import concurrent.futures
 import dataclasses
 import fnmatch
+import glob
 import math
 import os
 import random
@@ -31,6 +33,7 @@ KINDS = ("accumulate", "reduce", "cast", "constant", "state", "counter")
 PLACES = {"accumulate": ("forward",), "reduce": ("backward", "optimizer"), "cast": ("forward", "backward"),
           "constant": ("forward", "data", "unknown"), "state": ("optimizer",), "counter": ("optimizer",),
           "weight": ("optimizer",), "gradient": ("backward", "optimizer")}
+PLACES |= {"columns": PLACES["accumulate"], "steps": PLACES["counter"], "table": PLACES["constant"]}
 GROUPS = ("transformers", "timm", "torchvision")
 COUNT = 200
 TRACED_FROM, OTHERS = 1, 4  # every mutant from this effect on is traced, and every fourth of the others
@@ -72,28 +75,35 @@ def layers_of(options, program, name):
     with tempfile.TemporaryDirectory(prefix="mp-mutant-") as folder:
         listed = forked(options, Mutant(0, "", program, name), "list", folder)
     rows = [line.split(" ") for line in listed[1].decode().splitlines()] if listed[0] == 0 else []
-    return {row[0]: row[1:] for row in rows if row[0] in KINDS}
+    return {row[0]: row[1:] for row in rows if row[0] in PLACES}
 
 
-def drawn(number, seed, named, layers, kinds=KINDS):
+def drawn(number, seed, named, layers, kinds=KINDS, whole=False):
     """Mutant `number` from `layers`, program -> kind -> layers; None: no program has such a layer."""
     draw = random.Random(f"{seed}.{number}")
     kind = kinds[number % len(kinds)]
     for _ in range(60):
         _, program, name = draw.choice(named)
         if found := layers[name].get(kind):
-            return Mutant(number, kind, program, name, draw.choice(found))
+            return Mutant(number, kind, program, name, "*" if whole else draw.choice(found))
     return None
 
 
 def programs_of(options):
-    """The (group, program, name) to draw from: those that zoo.py found healthy, or those of an earlier draw."""
+    """The (group, program, name) to draw from: those that zoo.py found healthy, those of an earlier draw, or those of
+    list.txt that no draw has."""
+    if os.path.basename(options.draw) == "list.txt":
+        known = {m.name for path in glob.glob(os.path.join(zoo.HERE, "mutants*.txt")) for m in frozen(path)}
+        return [entry for entry in listed() if entry[2] not in known]
     if options.draw.endswith(".txt"):
         return sorted({("", m.program, m.name) for m in frozen(options.draw)})
-    with open(os.path.join(zoo.HERE, "list.txt"), encoding="utf-8") as f:
-        listed = [line.rstrip("\n").split("\t") for line in f if line.startswith(GROUPS)]
     fit = healthy(zoo.read(options.draw), score.load_marks())
-    return [entry for entry in listed if entry[2] in fit]
+    return [entry for entry in listed() if entry[2] in fit]
+
+
+def listed():
+    with open(os.path.join(zoo.HERE, "list.txt"), encoding="utf-8") as f:
+        return [line.rstrip("\n").split("\t") for line in f if line.startswith(GROUPS)]
 
 
 def draw_all(options):
@@ -104,7 +114,8 @@ def draw_all(options):
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         layers = dict(zip((name for _, _, name in named),
                           pool.map(lambda entry: layers_of(options, *entry[1:]), named)))
-    found = [m for m in (drawn(k, options.seed, named, layers, kinds) for k in range(options.count)) if m]
+    each = (drawn(k, options.seed, named, layers, kinds, options.whole) for k in range(options.count))
+    found = [m for m in each if m]
     with open(options.list, "w", encoding="utf-8") as f:
         f.write(f"# Drawn by mutants.py --seed {options.seed} --count {options.count} --kinds {options.kinds} "
                 f"from {len(named)} programs\n")
@@ -181,9 +192,11 @@ def effects(options, mutants, work):
 
 
 def at_place(mutant, finding):
-    """Whether the finding is at the lowered op: its layer, one inside or the one that holds it, and its phase."""
+    """Whether the finding is at the lowered op: its layer, one inside or the one that holds it, and its phase. Of *
+    the phase alone counts."""
     layer, said = mutant.layer, finding.get("layer") or ""
     near = said == layer or said.startswith(layer + ".") or (said and layer.startswith(said + "."))
+    near = near or (layer == "*" and said != "")
     return finding.get("phase") in PLACES[mutant.kind] and (near or said in ("(optimizer)", "(update)"))
 
 
@@ -237,11 +250,13 @@ def parse():
     parser.add_argument("--python", default=os.path.join(zoo.ROOT, "build", "zoo-venv", "bin", "python"))
     parser.add_argument("--effects", default="", help="the effect of every mutant, measured without mp-trace")
     parser.add_argument("--results", default="", help="what mp-trace says about those that are traced")
-    parser.add_argument("--draw", default="", help="results of zoo.py, or an earlier list: the healthy programs")
+    parser.add_argument("--draw", default="", help="results of zoo.py or an earlier list: the healthy programs; "
+                        "list.txt: those that no list has")
     parser.add_argument("--seed", type=int, default=zoo.SEED)
     parser.add_argument("--list", default=LIST, help="the mutants")
     parser.add_argument("--kinds", default=",".join(KINDS), help="what is drawn")
     parser.add_argument("--programs", type=int, default=0, help="draw from so many programs; 0: from all")
+    parser.add_argument("--whole", action="store_true", help="each changes all layers that its kind fits")
     parser.add_argument("--count", type=int, default=COUNT)
     parser.add_argument("--limit", type=int, default=COUNT, help="mutants to run now")
     parser.add_argument("--only", default="*", help="pattern of NUMBER KIND NAME")

@@ -3,7 +3,8 @@
 MP_LATE_DEVICE is the library, which brings the fake libcuda.so.1. Settings of the device are environment
 variables: MP_FAKE_CUDA_GUARDED (the host cannot read its memory), MP_FAKE_CUDA_LATE (microseconds before each work),
 MP_FAKE_CUDA (calls of the driver that fail), MP_LATE_EVENTS=never, MP_LATE_MEMORY (bytes of the device),
-MP_LATE_MEMORY_OF (the rank that has no more), MP_LATE_TELL (at the end, say on stderr how many bytes were in use).
+MP_LATE_MEMORY_OF (the rank that has no more), MP_LATE_CUDNN (it serves backwards of cuDNN), MP_LATE_TELL (at the end,
+say on stderr how many bytes were in use, and how cuDNN was asked).
 """
 import atexit
 import contextlib
@@ -19,6 +20,7 @@ import torch.distributed
 warnings.filterwarnings("ignore", "CUDA initialization")  # the fake driver serves the device alone
 _library = ctypes.CDLL(os.environ["MP_LATE_DEVICE"], ctypes.RTLD_GLOBAL)
 _library.late_synchronisations.restype = _library.late_most_memory.restype = ctypes.c_uint64
+_library.late_backwards.restype = ctypes.c_uint64
 _library.late_waits.restype = _library.late_waited.restype = ctypes.c_bool
 # The next copy or measuring kernel that a thread launches waits until another thread launches an op too; whether one
 # waits now, or has waited.
@@ -67,7 +69,10 @@ torch.utils.rename_privateuse1_backend("late")
 torch._register_device_module("late", _module)
 torch.utils.generate_methods_for_privateuse1_backend(for_module=False)
 if "MP_LATE_TELL" in os.environ:
-    atexit.register(lambda: sys.stderr.write(f"late: at most {_library.late_most_memory()} bytes\n"))
+    atexit.register(lambda: sys.stderr.write(
+        f"late: at most {_library.late_most_memory()} bytes\n"
+        "late: backwards of cuDNN: {} without TF32, {} with it; {} of the program's found it off\n".format(
+            *map(_library.late_backwards, range(3)))))
 torch.distributed.Backend.register_backend("late", _collectives, devices=["late"])
 
 

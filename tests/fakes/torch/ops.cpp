@@ -3,6 +3,7 @@
 #include <ATen/EmptyTensor.h>
 #include <ATen/ExpandUtils.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/native/ConvUtils.h>
 #include <ATen/native/Resize.h>
 #include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/as_strided_native.h>
@@ -379,7 +380,32 @@ void convolution(const c10::OperatorHandle& op, c10::DispatchKeySet, Stack* stac
     run_as("aten::convolution", torch::jit::pop(*stack, op.schema().arguments().size()), stack);
 }
 
+// How often a backward of cuDNN was asked for without TF32 and with it, and how often the program's own found it off.
+std::atomic<std::uint64_t> ieee_backwards{0}, tf32_backwards{0}, changed_settings{0};
+
+std::tuple<at::Tensor, at::Tensor> cudnn_backward(const at::Tensor& input, const at::Tensor& gradient,
+                                                  const at::Tensor& weight, at::IntArrayRef padding,
+                                                  at::IntArrayRef stride, at::IntArrayRef dilation,
+                                                  std::int64_t groups, bool, bool, bool allow_tf32,
+                                                  std::array<bool, 2> mask) {
+    ++(allow_tf32 ? tf32_backwards : ieee_backwards);
+    const std::vector<std::int64_t> none(stride.size(), 0), bias{weight.size(0)};
+    const c10::List<bool> wanted({mask[0], mask[1], false});
+    Stack results;
+    run_as("aten::convolution_backward",
+           {gradient, input, weight, bias, stride, padding, dilation, false, none, groups, wanted}, &results);
+    return {mask[0] ? results[0].toTensor() : at::Tensor(), mask[1] ? results[1].toTensor() : at::Tensor()};
+}
+
+const struct ServeCudnn {
+    ServeCudnn() {
+        if (std::getenv("MP_LATE_CUDNN"))
+            at::native::cudnn_convolution_backward_stub.set_privateuse1_dispatch_ptr(&cudnn_backward);
+    }
+} serve_cudnn;
+
 void convolution_backward(const c10::OperatorHandle& op, c10::DispatchKeySet, Stack* stack) {
+    changed_settings += !at::globalContext().allowTF32CuDNN();
     Stack given = torch::jit::pop(*stack, op.schema().arguments().size());
     const at::Tensor weight = given[2].toTensor();
     given.insert(given.begin() + 3,
@@ -438,3 +464,7 @@ extern "C" __attribute__((visibility("default"))) void late_next_kernel_waits() 
 }
 extern "C" __attribute__((visibility("default"))) bool late_waits() { return mp::late::waits; }
 extern "C" __attribute__((visibility("default"))) bool late_waited() { return mp::late::waited; }
+extern "C" __attribute__((visibility("default"))) std::uint64_t late_backwards(int kind) {
+    using namespace mp::late;
+    return kind == 0 ? ieee_backwards : kind == 1 ? tf32_backwards : changed_settings;
+}

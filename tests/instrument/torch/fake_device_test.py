@@ -7,6 +7,7 @@ import functools
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -117,6 +118,17 @@ class FakeDevice(unittest.TestCase):
 
     def test_pictures(self):
         self.check_truth("pictures")
+
+    def test_backwards_of_convolutions_are_ieee_in_the_twin(self):
+        """The setting is of the process: only the twin's calls are without TF32."""
+        usual, traced = Traced("pictures"), Traced("pictures", MP_LATE_CUDNN="1", MP_LATE_TELL="1")
+        self.assertEqual(traced.lines, usual.lines)
+        asked = re.search(r"backwards of cuDNN: (\d+) without TF32, 0 with it; 0 of the", traced.done.stderr)
+        self.assertTrue(asked, traced.done.stderr[-500:])
+        self.assertGreater(int(asked[1]), 0)
+        self.assertEqual(len(traced.twin_losses()), 6)
+        for mine, others in zip(traced.twin_losses(), usual.twin_losses()):
+            self.assertAlmostEqual(mine, others, delta=1e-5)
 
     def test_a_stream_of_the_program(self):
         self.check_truth("stream")

@@ -453,6 +453,16 @@ class Reductions(TracedRun):
         self.assertRegex(skip["why"], r"^all_reduce of the gradients? of .*2\.bias.* made \d+ non-finite values? from "
                                       r"inputs that are finite on every rank")
 
+    def test_without_a_loss_scale_the_sum_is_named_with_its_parameters(self):
+        plain = HOOK.replace("scaler.scale(loss)", "loss").replace("scaler.step(optimizer)", "optimizer.step()")
+        plain = plain.replace("        scaler.update()\n", "").replace("200.0", "400.0")
+        self.trace(plain.replace("80000.0", "160000.0"), f"file://{self.top}/store", "bad")
+        found = [f for f in self.report()["findings"] if f["rule"] == "MPT050"]
+        self.assertEqual([(f["op"], f["layer"], f["step"]) for f in found], [("all_reduce", "2", 5)], found)
+        self.assertRegex(found[0]["message"], r"^all_reduce in fp16 of the gradients? of 2\.bias.* made \d+ non-finite")
+        self.trace(plain, f"file://{self.top}/other", "good")
+        self.assertEqual([f for f in self.report()["findings"] if f["rule"] == "MPT050"], [])
+
     def test_watch_names_the_sum_too(self):
         self.trace(HOOK, f"file://{self.top}/store", "bad", mode="watch")
         [skip] = self.report()["skips"]

@@ -67,6 +67,19 @@ class Updates(TracedTest):
                 self.assertEqual(code, case != "logged-norm", found)
                 self.assertIn("MPT041", [f[:6] for f in found])
 
+    def test_fp32_weights_that_are_rounded_by_hand(self):
+        program = os.path.join(FOLDER, "rounded.py")
+        for case in ("assigned", "copied", "working-copy", "checkpoint", "quantised", "signs"):
+            for mode in ("trajectory", "step"):
+                with self.subTest(case=case, mode=mode):
+                    self.assertEqual(self.judged(mode, program, "--case", case), (0, []))
+        for case, low in (("assigned", "bf16"), ("copied", "fp16"), ("working-copy", "bf16")):
+            for mode in ("trajectory", "step"):
+                with self.subTest(case=case, mode=mode, broken=True):
+                    status, found = self.judged(mode, program, "--case", case, "--broken")
+                    self.assertEqual((status, [f[:6] for f in found]), (1, ["MPT028"]), found)
+                    self.assertIn(f"holds only values of {low} whenever a step begins", found[0])
+
     def test_watch_claims_only_what_it_measured(self):
         """An initialisation that draws -inf and clamps it, and updates that are rounded stochastically."""
         self.assertEqual(self.judged("watch", self.script(HEALTHY)), (0, []))

@@ -106,7 +106,9 @@ private:
             t.wanted_squares, t.moved_dot, t.mastered, t.samples, t.frozen, t.first_stagnant.value,
             t.hash_mismatches, t.replicas, t.replica_mismatches, t.sampled_error_squares,
             t.sampled_twin_squares, t.first_sample.value, t.first_error_squares, t.first_twin_squares,
-            t.change_squares, t.twin_change_squares, t.change_error_squares, t.most_flushed);
+            t.change_squares, t.twin_change_squares, t.change_error_squares, t.most_flushed,
+            t.first_rounded.value, t.last_rounded.value, static_cast<int>(t.narrow), t.rounding_squares,
+            t.rounded_change_squares);
         for (const Place& p :
              {t.worst_at, t.first_nonfinite, t.first_mismatch, t.first_replica_mismatch, t.most_flushed_at})
             put("  at", p.rank.value, p.step.value);

@@ -73,6 +73,9 @@ TEST(JudgeParameters, SoundRuns) {
     for (TensorSum& t : m.tensors) t.last.compared = 3;
     EXPECT_EQ(text_of(judge(m)), "") << "scalars have a rule of their own";
     m = run_with(30);
+    for (TensorSum& t : m.tensors) t.mastered = 1000;
+    EXPECT_EQ(text_of(judge(m)), "") << "the rounding of a master";
+    m = run_with(30);
     for (TensorSum& t : m.tensors) t.twin_change_squares = 0;
     EXPECT_EQ(text_of(judge(m)), "") << "nothing moved in fp32";
 }

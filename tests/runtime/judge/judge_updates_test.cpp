@@ -386,6 +386,15 @@ TEST(Judge, MPT050ReductionError) {
     m.collectives[0].total.made_nonfinite = 5;
     m.collectives[0].first_nonfinite = Step{3};
     EXPECT_THAT(judge(m).findings.at(0).message, HasSubstr("made 5 non-finite values"));
+    for (const char* const name :
+         {"blocks.1.fc.bias", "blocks.1.fc.weight", "blocks.2.fc.bias", "head.bias"}) {
+        m.tensors.push_back(tensor_sum(TensorKind::gradient, name, DType::fp32));
+        m.tensors.back().first_nonfinite = {Rank{0}, Step{name[0] == 'h' ? 2 : 3}};
+    }
+    const Finding lost = judge(m).findings.at(0);
+    EXPECT_THAT(lost.message, HasSubstr("reduce_scatter in bf16 of the gradients of blocks.1.fc.bias, "
+                                        "blocks.1.fc.weight and 1 more made 5 non-finite values"));
+    EXPECT_EQ(lost.layer, "blocks.1.fc");
 }
 
 TEST(Judge, MPT051ReplicasOnlyUnderDDP) {

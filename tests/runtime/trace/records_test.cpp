@@ -100,7 +100,9 @@ TEST(Records, PayloadsOfAnOlderWriterAreRead) {
         expected.coverage.drawn = expected.coverage.by_name = 0;  // newer than the payloads
     for (TensorRecord& t : expected.tensors) {                    // younger than the payload
         t.mastered = 0;
-        t.change_squares = t.twin_change_squares = t.change_error_squares = 0;
+        t.change_squares = t.twin_change_squares = t.change_error_squares = t.rounding_squares = 0;
+        t.rounded = 0;
+        t.narrow = DType::unknown;
     }
     EXPECT_EQ(dump_of(process, step, note), dump_of(sample_process(), expected, sample_note()));
 }
@@ -283,7 +285,7 @@ TEST(Records, LongNamesReferredToByTwoBytesCountAgainstTheRoom) {
     StepRecord step = sample_step(0, 200);
     for (TensorRecord& t : step.tensors) t.name = std::string(4000, 'n');
     const Written w = write(step);
-    EXPECT_LT(w.step.size(), 25'000u);
+    EXPECT_LT(w.step.size(), 30'000u);
     StepDecoding how{.names = w.names, .room = 100'000};
     StepRecord back;
     ASSERT_TRUE(decode(w.step, how, back));

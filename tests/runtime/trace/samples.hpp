@@ -119,6 +119,9 @@ inline StepRecord sample_step(std::int64_t number, int tensors = 4) {
         t.change_squares = 2e-6;
         t.twin_change_squares = 3e-6;
         t.change_error_squares = 1e-6;
+        t.rounded = 1000;
+        t.narrow = DType::bf16;
+        t.rounding_squares = 4e-6;
         s.tensors.push_back(t);
     }
     s.sampled = number % 2 == 1;

@@ -70,6 +70,38 @@ def counter(model, layer, low):
     return after_step
 
 
+def columns(model, layer, low):
+    """A product is added up one column at a time in 16 bits."""
+    module = model.get_submodule(layer)
+
+    def forward(x):
+        with torch.autocast("cpu", enabled=False):
+            h, weight = x.to(low), module.weight.to(low)
+            total = torch.zeros(*x.shape[:-1], module.out_features, dtype=low)
+            for k in range(module.in_features):
+                total = total + h[..., k:k + 1] * weight[:, k]
+            return (total if module.bias is None else total + module.bias.to(low)).to(x.dtype)
+
+    module.forward = forward
+
+
+def steps(model, layer, low):
+    """The step counter of the layer's parameters is stored in 8 bits after each step, resumed at step 16."""
+    narrow = torch.float8_e4m3fn if low is not torch.float32 else low
+
+    def after_step(optimizer, *_):
+        for p in model.get_submodule(layer).parameters(recurse=False):
+            if p in optimizer.state:
+                count = optimizer.state[p]["step"]
+                count.copy_(count.clamp_min(16).to(narrow).to(count.dtype))
+    return after_step
+
+
+def table(model, layer, low):
+    """The layer's table of constants is stored in 8 bits."""
+    constant(model, layer, torch.float8_e4m3fn if low is not torch.float32 else low)
+
+
 def has_parameters(module):
     return any(p.requires_grad for p in module.parameters(recurse=False))
 
@@ -100,6 +132,10 @@ KINDS = {"accumulate": (accumulate, torch.bfloat16, lambda m: type(m) in LINEAR)
                       lambda m: any("inv_freq" in n or "table" in n for n, _ in m.named_buffers(recurse=False))),
          "state": (state, torch.float16, has_parameters),
          "counter": (counter, torch.bfloat16, has_parameters)}
+# Stronger forms of accumulate, counter and constant, which rarely reach a floor in five steps.
+STRONGER = {"columns": (columns, torch.bfloat16, KINDS["accumulate"][2]),
+            "steps": (steps, torch.bfloat16, has_parameters),
+            "table": (table, torch.bfloat16, KINDS["constant"][2])}
 # Of the scripts of others, which have their own optimizers.
 MORE = {"weight": (weight, torch.bfloat16, has_parameters),
         "gradient": (gradient, torch.bfloat16, has_parameters)}
