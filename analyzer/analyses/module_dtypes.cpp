@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "analyzer/analyses/arguments.hpp"
@@ -164,16 +165,35 @@ TensorDType ModuleDTypes::of_tensor(const Function& f, const Operand& tensor, co
 TensorDType ModuleDTypes::of_passed_list(const Function& f, const Operand& tensor) {
     const auto list = list_of(f, tensor);
     if (!list || list->param == kNone) return unknown();
+    return first_low_passed(f, list->param,
+                            [&](const Function& caller, const Operand& argument, const Call& call) {
+                                return of_list(caller, argument, call);
+                            });
+}
+
+// Gives `take` what each caller passes for a parameter, the program's own callers first, until it returns true.
+// `of` says what one argument is.
+template <typename Of, typename Take>
+void ModuleDTypes::for_each_passed(const Function& f, std::int32_t param, Of of, Take take) {
     for (const Call* call : callers_by_weight(context_, f)) {
         const Function* caller = context_.program.owner(*call);
-        const Operand* argument = caller ? argument_for(*call, f, list->param) : nullptr;
-        if (!argument) continue;
-        TensorDType found = of_list(*caller, *argument, *call);
-        if (!is_low_precision(found.dtype)) continue;
-        found.chain.push_back({call->span, "passed here"});
-        return found;
+        const Operand* argument = caller ? argument_for(*call, f, param) : nullptr;
+        std::invoke_result_t<Of, const Function&, const Operand&, const Call&> found;
+        found.proven = false;
+        if (argument) found = of(*caller, *argument, *call);
+        if (is_low_precision(found.dtype)) found.chain.push_back({call->span, "passed here"});
+        if (take(std::move(found))) return;
     }
-    return unknown();
+}
+
+template <typename Of>
+TensorDType ModuleDTypes::first_low_passed(const Function& f, std::int32_t param, Of of) {
+    TensorDType low = unknown();
+    for_each_passed(f, param, of, [&](TensorDType found) {
+        if (is_low_precision(found.dtype)) low = std::move(found);
+        return is_low_precision(low.dtype);
+    });
+    return low;
 }
 
 ModuleDType ModuleDTypes::state(const Function& f, const Operand& module, std::size_t before, int left) {
@@ -334,15 +354,9 @@ TensorDType ModuleDTypes::by_setting(const Function& f, const Operand& o, int le
         const auto [init, value] = classes_.kept(f.parent_class, o.name);
         return value ? by_setting(*init, *value, left - 1) : unknown();
     }
-    for (const Call* call : callers_by_weight(context_, f)) {
-        const Function* caller = context_.program.owner(*call);
-        const Operand* argument = caller ? argument_for(*call, f, o.param) : nullptr;
-        TensorDType found = argument ? by_setting(*caller, *argument, left / 2) : unknown();
-        if (!is_low_precision(found.dtype)) continue;
-        found.chain.push_back({call->span, "passed here"});
-        return found;
-    }
-    return unknown();
+    return first_low_passed(f, o.param, [&](const Function& caller, const Operand& argument, const Call&) {
+        return by_setting(caller, argument, left / 2);
+    });
 }
 
 // Each answer is kept. One that is being looked for is unknown, which ends the recursion.
@@ -515,16 +529,13 @@ ModuleDType ModuleDTypes::returned_by(const Function& callee, int left,
 ModuleDType ModuleDTypes::of_parameter(const Function& f, std::int32_t param, int left) {
     ModuleDType common = unknown();
     bool first = true;
-    for (const Call* call : callers_by_weight(context_, f)) {
-        const Function* caller = context_.program.owner(*call);
-        const Operand* argument = caller ? argument_for(*call, f, param) : nullptr;
-        ModuleDType found =
-            argument ? state(*caller, *argument, static_cast<std::size_t>(index_of(*caller, *call)), left)
-                     : unknown();
-        if (is_low_precision(found.dtype)) found.chain.push_back({call->span, "passed here"});
-        merge(common, std::move(found), first);
-        first = false;
-    }
+    const auto of = [&](const Function& caller, const Operand& argument, const Call& call) {
+        return state(caller, argument, static_cast<std::size_t>(index_of(caller, call)), left);
+    };
+    for_each_passed(f, param, of, [&](ModuleDType found) {
+        merge(common, std::move(found), std::exchange(first, false));
+        return false;
+    });
     return common;
 }
 

@@ -54,6 +54,10 @@ private:
     ModuleDType once(Answers&, const Function&, const Operand& module, Find);
     bool is_member(const Function&, const Operand& tensor);
     TensorDType of_passed_list(const Function&, const Operand& tensor);
+    template <typename Of, typename Take>
+    void for_each_passed(const Function&, std::int32_t param, Of, Take);
+    template <typename Of>
+    TensorDType first_low_passed(const Function&, std::int32_t param, Of);
     ModuleDType state(const Function&, const Operand& module, std::size_t before, int left);
     ModuleDType last_event(const Function&, const Operand& module, std::size_t first, std::size_t before,
                            int left);

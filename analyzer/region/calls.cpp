@@ -5,6 +5,8 @@
 #include <charconv>
 #include <cstring>
 
+#include "analyzer/python/library/library_tables.hpp"
+
 namespace mp::lint {
 namespace {
 
@@ -40,6 +42,10 @@ std::ptrdiff_t arguments_before(const Call& call, const Function& callee) {
 }
 
 }  // namespace
+
+bool is_library_method(std::string_view qualified, std::string_view method) {
+    return leaf(qualified) == leaf(method) && python::short_name(qualified) == method;
+}
 
 bool is_python(const Function& f) {
     return f.kind == FunctionKind::python ||

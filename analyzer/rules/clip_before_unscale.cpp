@@ -6,7 +6,7 @@
 // Fix    scaler.unscale_(optimizer) before the clip; in Lightning the clip goes into on_before_optimizer_step.
 // Silent After unscale_, in branches without a scaler, where the scale was read (to divide
 //        by hand), where the engine clips for itself. max_norm=inf measures and does not clip: a
-//        note. A warning where the backward is not seen, and for a hook. Engines whose precision no constant sets.
+//        note. A warning where the backward is not seen, and for a hook of a tensor. Engines whose precision no constant sets.
 // Tests  testdata/lint/MP203.md, tests/analyzer/rules/clip_before_unscale_test.cpp
 
 #include <algorithm>
@@ -117,19 +117,31 @@ constexpr std::array<std::string_view, 3> kClips{"clip_grad_norm_", "clip_grad_v
 bool clips_by_hand(const Call& call, const ScalingEngine& engine) {
     const std::string_view name = call.name.str();
     return (name == "torch.nn.utils.clip_grad_norm_" || name == "torch.nn.utils.clip_grad_value_" ||
-            name == engine.clips) &&
+            is_library_method(name, engine.clips)) &&
            !only_measures(call);
+}
+
+bool is_lightning_hook(const Function& f) {
+    return leaf(f.name.str()) == "on_after_backward" &&
+           std::ranges::any_of(f.bases, [](Symbol base) { return mentions(base.str(), "lightning"); });
+}
+
+// Where the engine's backward of a scaled loss ran before the clip; of a hook of Lightning, the hook itself.
+SourceSpan backward_before(const Function& f, const Call& clip, const ScalingEngine& engine) {
+    const auto found = std::find_if(f.calls.data(), &clip, [&](const Call& c) {
+        return is_library_method(c.name.str(), engine.backward) && reaches(f, c.block, clip.block);
+    });
+    if (found != &clip) return found->span;
+    return engine.kind == EngineKind::lightning && is_lightning_hook(f) ? f.span : SourceSpan{};
 }
 
 // accelerator.backward(loss), and then torch.nn.utils.clip_grad_norm_() on gradients that nothing has unscaled.
 void check_engine(const RuleContext& context, const Function& f, const Call& clip, Findings& out) {
     for (const ScalingEngine& known : kScalingEngines) {
         if (!clips_by_hand(clip, known)) continue;
-        const auto backward = std::find_if(f.calls.data(), &clip, [&](const Call& c) {
-            return c.name.str() == known.backward && reaches(f, c.block, clip.block);
-        });
+        const SourceSpan backward = backward_before(f, clip, known);
         const auto is_unscale = [&](const Call& c) { return last_part(c.name.str()) == known.unscales; };
-        if (backward == &clip || std::ranges::any_of(f.calls, is_unscale)) continue;
+        if (!backward.known() || std::ranges::any_of(f.calls, is_unscale)) continue;
         const std::vector<Engine>& engines = engines_of(context);
         const Engine* const engine = find_engine(engines, known.kind);
         const bool scales =
@@ -144,7 +156,8 @@ void check_engine(const RuleContext& context, const Function& f, const Call& cli
               .span = clip.span,
               .message = "gradients are clipped while they are still multiplied by the loss scale of " + name,
               .fix = std::string(known.fix),
-              .notes = {{backward->span, "backward of the scaled loss"},
+              .notes = {{backward, is_lightning_hook(f) ? "runs right after backward of the scaled loss"
+                                                        : "backward of the scaled loss"},
                         {engine->at, name + " is set up here"}},
               .function = {}},
              out);

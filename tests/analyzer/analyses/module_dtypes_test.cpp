@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "tests/analyzer/rules/python_facts.hpp"
 
 // Through MP501, which asks for the dtype of the parameters of an optimizer.
@@ -111,6 +113,26 @@ TEST(ModuleDTypes, UnknownDTypeEndsTheSearch) {
                            "name=dtype text=dtype}] result.shape=other\n" +
                            optimizer(4, kModel, 2))),
         IsEmpty());
+}
+
+TEST(ModuleDTypes, ASettingIsShownWhereACallerPassesIt) {
+    const auto with = [&](const std::string& passed) {
+        return "unit t.py language=python\n" +
+               function(
+                   1, "t.make", "{other name=model} {other name=dtype}",
+                   "    call 2:5 ?.to kind=method args=[{other param=0 name=model} {other param=1 name=dtype "
+                   "text=dtype}] result.shape=other\n" +
+                       optimizer(3, kModel, 1)) +
+               function(10, "t.main", "{other name=net} {other name=args}",
+                        "    call 11:5 t.make callee=t.make args=[{other param=0 name=net} {other " + passed +
+                            "}]\n");
+    };
+    const Findings found = findings("MP501", {with("alternative=torch.bfloat16")});
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0].severity, Severity::warning);
+    EXPECT_TRUE(std::ranges::any_of(
+        found[0].notes, [](const Note& note) { return note.text == "passed here" && note.span.line == 11; }));
+    EXPECT_THAT(findings("MP501", {with("alternative=torch.float32")}), IsEmpty());
 }
 
 TEST(ModuleDTypes, CheckpointDecides) {
