@@ -14,6 +14,7 @@ struct CUfunc_st {
     std::string name;                // mangled
     std::vector<std::size_t> sizes;  // of the arguments
     std::function<void(unsigned threads, void** arguments)> run;
+    int device = -1;  // whose context has its module; -1: the runtime loads it where it is launched
 };
 
 namespace mp::fake {
@@ -43,8 +44,12 @@ CUresult wait(CUstream);
 
 // What cuInit does once: loads the library of CUDA_INJECTION64_PATH.
 CUresult initialise();
-// Makes the only context current, as each call of the runtime does.
+// Makes a context current where none is, as each call of the runtime does: that of the device which this thread has
+// selected. Each device has one context.
 void make_current();
+void select_device(int);
+int current_device();  // -1: no context is current
+void set_current(int device);
 
 // While the fakes call each other: the driver's functions then return no faults that the test asks for.
 int& inside();
