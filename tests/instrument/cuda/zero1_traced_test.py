@@ -1,6 +1,6 @@
 """zero1_gpt under mp-trace, on fakes of NVIDIA's libraries: what is recorded and judged, and that nothing changes.
 
-usage: zero1_traced_test.py MP_TRACE ZERO1_GPT FAKES TWO_THREADS FREED_WEIGHTS NAMED_MEMORY
+usage: zero1_traced_test.py MP_TRACE ZERO1_GPT FAKES TWO_THREADS FREED_WEIGHTS NAMED_MEMORY TWO_DEVICES
 """
 import json
 import os
@@ -10,7 +10,8 @@ import sys
 import tempfile
 import unittest
 
-MP_TRACE, PROGRAM, FAKES, TWO_THREADS, FREED_WEIGHTS, NAMED_MEMORY = (os.path.realpath(path) for path in sys.argv[1:7])
+MP_TRACE, PROGRAM, FAKES, TWO_THREADS, FREED_WEIGHTS, NAMED_MEMORY, TWO_DEVICES = (
+    os.path.realpath(path) for path in sys.argv[1:8])
 STEPS = 6
 LAYERS = [f"Layer {layer}/{part}" for layer in range(2) for part in ("attention", "mlp")]
 # What the library may meet: each call of the driver, of CUPTI and of the getters fails, always or once.
@@ -244,6 +245,85 @@ class Reductions(Traced):
         self.assertTrue(any("NCCL_PROFILER_PLUGIN" in note["text"] for note in report["notes"]), report["notes"])
 
 
+class SeveralDevices(Traced):
+    """One process with two devices, each with a rank of its own."""
+
+    WAYS = ("all", "group", "threads", "split")
+
+    def train(self, how, *words, **more):
+        into = os.path.join(self.top, "-".join((how, *words)))
+        alone = run([TWO_DEVICES, how, *words], environment(**more))
+        traced = run([MP_TRACE, "-q", "-o", into, "--", TWO_DEVICES, how, *words], environment(**more))
+        self.assertTrue(alone.stdout.endswith(b"done\n"), alone)
+        self.assertEqual((traced.returncode, traced.stdout, traced.stderr), (0, alone.stdout, b""))
+        report = json.loads(run([MP_TRACE, "report", into, "--json", "-"], environment()).stdout)
+        dump = "".join(run([MP_TRACE, "dump", os.path.join(into, name)], environment()).stdout.decode()
+                       for name in os.listdir(into) if name.endswith(".mpt"))
+        return report, dump
+
+    def test_each_rank_has_records_of_its_own(self):
+        for how in self.WAYS:
+            with self.subTest(how=how):
+                report, dump = self.train(how, "healthy")
+                self.assertEqual(self.found(report), set())
+                self.assertEqual([n["text"] for n in report["notes"] if n["kind"] != "end"], [])
+                self.assertEqual(len(report["steps"]), 5)
+                # The process has no rank of its own, and nothing is missing.
+                run_of = report["run"]
+                self.assertEqual((run_of["world_size"], run_of["ranks_seen"], run_of["ranks_missing"]), (None, [], []))
+                process = run_of["processes"][0]
+                self.assertEqual(process["local_ranks"], 2)
+                self.assertRegex(process["members"],
+                                 "^rank 0 on device 0, rank 1 on device 1 of communicator [0-9a-f]{4}$")
+                # Two sums of each rank in each step, and a product of each device in each layer.
+                steps = dump.split("\nstep ")
+                self.assertEqual(len(steps), 5 + 1)
+                for step in steps[1:]:
+                    sums = [line for line in step.splitlines() if line.startswith("  collective ")]
+                    self.assertEqual(len(sums), 2)
+                    self.assertTrue(all(" calls=2 " in line and " finite_inputs=2 " in line for line in sums), sums)
+                    self.assertEqual({line.split(" member=")[1] for line in sums},
+                                     {"1 device=2", "2 device=1"} if how == "split" else {"1 device=1", "2 device=2"})
+                    ops = [line for line in step.splitlines() if line.startswith("  op ")]
+                    self.assertEqual(len(ops), 4)
+                    self.assertEqual(sum(" calls=1 " in line for line in ops), 4)
+                    self.assertEqual(sum(line.endswith(" device=2") for line in ops), 2)
+                # What both sent and received was put together, and each device's weights were compared on it.
+                self.assertGreaterEqual(report["collectives"][0]["sketched_blocks"], 32)
+                self.assertEqual(report["collectives"][0]["differing_blocks"], 0)
+                weights = {p["name"] for p in report["parameters"]}
+                self.assertEqual(weights, {"weight of device 0", "weight of device 1"})
+
+    def test_the_overflow_of_a_device_has_its_number(self):
+        for how in self.WAYS:
+            with self.subTest(how=how):
+                report, _ = self.train(how)
+                cause = report["findings"][0]
+                self.assertEqual((cause["rule"], cause["layer"], cause["step"], cause["rank"], cause["device"]),
+                                 ("MPT001", "Layer 1", 3, None, 1))
+                self.assertEqual(report["first_overflow"]["device"], 1)
+
+    def test_a_sum_that_overflows_is_known_without_another_process(self):
+        for how in self.WAYS:
+            with self.subTest(how=how):
+                report, _ = self.train(how, "large")
+                found = next(f for f in report["findings"] if f["rule"] == "MPT050")
+                self.assertRegex(found["message"], "finite on every rank, first on rank 0 of communicator "
+                                                   f"[0-9a-f]{{4}} on device {'1' if how == 'split' else '0'}$")
+
+    def test_the_launcher_has_the_last_word(self):
+        report, _ = self.train("all", "healthy", RANK="3", WORLD_SIZE="4", LOCAL_RANK="3")
+        self.assertEqual(report["run"]["ranks_seen"], [3])
+        self.assertEqual(report["run"]["ranks_missing"], [0, 1, 2])
+
+    def test_late_streams(self):
+        for how in self.WAYS:
+            with self.subTest(how=how):
+                report, _ = self.train(how, "healthy", MP_FAKE_CUDA_LATE="300")
+                self.assertEqual(self.found(report), set())
+                self.assertEqual(len(report["steps"]), 5)
+
+
 class Times(Traced):
     def test_kernels_have_times_by_layer_only_when_asked(self):
         self.assertEqual(self.trace()["device_times"], [])
@@ -324,4 +404,4 @@ class Harmless(Traced):
         self.trace(NVTX_INJECTION64_PATH="/nowhere/libother.so", CUDA_INJECTION64_PATH="/nowhere/libother.so")
 
 
-unittest.main(argv=sys.argv[:1] + sys.argv[7:])
+unittest.main(argv=sys.argv[:1] + sys.argv[8:])
