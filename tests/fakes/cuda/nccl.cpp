@@ -328,7 +328,7 @@ ncclResult_t meet_others(ncclComm* comm) {
     return ncclSuccess;
 }
 
-// The handle is there at once; in a group the rank joins at the group's end.
+// In a group the rank joins at the group's end, and its handle is there then.
 ncclResult_t make(ncclComm_t* into, int ranks, const std::string& name, int rank, int device) {
     if (const int code = fault("ncclCommInitRank")) return static_cast<ncclResult_t>(code);
     if (ranks < 1 || ranks > kMostRanks || rank < 0 || rank >= ranks) return ncclInvalidArgument;
@@ -337,13 +337,13 @@ ncclResult_t make(ncclComm_t* into, int ranks, const std::string& name, int rank
     comm->ranks = ranks;
     comm->device = std::max(device, 0);
     comm->name = name;
-    const auto joins = [comm] { return meet_others(comm); };
-    if (groups > 0) {
-        joining.emplace_back(joins);
-    } else if (const ncclResult_t result = joins(); result != ncclSuccess) {
+    const auto joins = [comm, into] {
+        const ncclResult_t result = meet_others(comm);
+        if (result == ncclSuccess) *into = comm;
         return result;
-    }
-    *into = comm;
+    };
+    if (groups == 0) return joins();
+    joining.emplace_back(joins);
     return ncclSuccess;
 }
 
@@ -412,8 +412,11 @@ ncclResult_t pncclCommInitAll(ncclComm_t* into, int count, const int* devices) {
 ncclResult_t pncclCommSplit(ncclComm_t parent, int color, int key, ncclComm_t* into, ncclConfig_t*) {
     if (const int code = fault("ncclCommSplit")) return static_cast<ncclResult_t>(code);
     ncclComm* const child = color == NCCL_SPLIT_NOCOLOR ? nullptr : new ncclComm;
-    *into = child;
-    const auto joins = [=] { return split(parent, color, key, child); };
+    *into = nullptr;
+    const auto joins = [=] {
+        *into = child;
+        return split(parent, color, key, child);
+    };
     if (groups == 0) return joins();
     joining.emplace_back(joins);
     return ncclSuccess;
