@@ -23,7 +23,8 @@ void note(void* const* comm, std::uint64_t number) {
 
 // A rank joins the others that have the same ids.
 template <class Call>
-int join(void** comm, const abi::NcclUniqueId* ids, int count, int rank, int ranks, const Call& call) noexcept {
+int join(void** comm, const abi::NcclUniqueId* ids, int count, int rank, int ranks,
+         const Call& call) noexcept {
     std::uint64_t number = 0;
     if (comm && ids && count > 0)
         number = join_communicator(ids, sizeof *ids * static_cast<std::uint64_t>(count), rank, ranks);
@@ -48,7 +49,8 @@ int join_all(void** comms, int count, const int* devices, const Call& call) noex
     static std::atomic<std::uint64_t> made{0};
     timespec now{};
     ::clock_gettime(CLOCK_REALTIME, &now);
-    const std::uint64_t id[] = {static_cast<std::uint64_t>(::getpid()), static_cast<std::uint64_t>(now.tv_sec),
+    const std::uint64_t id[] = {static_cast<std::uint64_t>(::getpid()),
+                                static_cast<std::uint64_t>(now.tv_sec),
                                 static_cast<std::uint64_t>(now.tv_nsec), ++made};
     std::uint64_t number = 0;
     for (int rank = 0; rank < count; ++rank)

@@ -7,9 +7,9 @@
 // What the wrappers of NCCL's functions share.
 
 // Finds the real function, and fails as NCCL does where there is none.
-#define MP_REAL(name)                                                   \
-    static mp::raw::Real<decltype(&name)> real{#name, "libnccl.so"};    \
-    const auto next = real.get(__builtin_return_address(0));            \
+#define MP_REAL(name)                                                \
+    static mp::raw::Real<decltype(&name)> real{#name, "libnccl.so"}; \
+    const auto next = real.get(__builtin_return_address(0));         \
     if (!next) return mp::raw::abi::kNcclInternalError
 
 namespace mp::raw {

@@ -53,6 +53,14 @@ std::string narrow(const wchar_t* wide) {
 
 }  // namespace
 
+std::string nvtx::domains() {
+    const std::lock_guard lock(names().mutex);
+    std::string text;
+    for (const auto& [name, domain] : names().domains)
+        text += (text.empty() ? "" : ", ") + name + (domain.id == kLibraryDomain ? " (of a library)" : "");
+    return text;
+}
+
 void nvtx::push(std::uint32_t domain, std::string_view name) noexcept {
     Run* const r = run();
     if (!r || !is_armed(Source::nvtx) || Inside::any() || domain == kLibraryDomain) return;

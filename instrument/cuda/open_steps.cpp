@@ -91,8 +91,7 @@ void OpenSteps::saw(Phase phase) noexcept {
     if (phase != Phase::backward && phase != Phase::optimizer) return;
     const unsigned bit = 1u << static_cast<unsigned>(phase);
     std::atomic<unsigned>& phases = phases_of(t_step);
-    if ((phases.load(std::memory_order_relaxed) & bit) == 0)
-        phases.fetch_or(bit, std::memory_order_relaxed);
+    if ((phases.load(std::memory_order_relaxed) & bit) == 0) phases.fetch_or(bit, std::memory_order_relaxed);
 }
 
 }  // namespace mp::raw

@@ -14,6 +14,7 @@
 
 #include "instrument/cuda/activity.hpp"
 #include "instrument/cuda/communicators.hpp"
+#include "instrument/cuda/nvtx.hpp"
 #include "instrument/cuda/samples.hpp"
 #include "kernels/cpu/walk.hpp"
 #include "runtime/trace/job_directory.hpp"
@@ -578,6 +579,7 @@ bool Run::open() {
     const Members here = members();
     process.local_ranks = here.count;
     process.members = here.text;
+    process.nvtx_domains = nvtx::domains();
     recorder_->process(process);
     return true;
 }

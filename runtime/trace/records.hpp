@@ -43,6 +43,8 @@ struct ProcessRecord {
     // "rank 0 on device 0, rank 1 on device 1 of communicator 9f3c". Then `rank` is the launcher's alone. Else 0.
     std::int32_t local_ranks = 0;
     std::string members{};
+    // Of NVTX, that a CUDA program had made when its recording began, sorted: "NCCL (of a library), training".
+    std::string nvtx_domains{};
 };
 
 template <class V>
@@ -63,6 +65,7 @@ constexpr void fields(V&& v, Of<ProcessRecord>) {
     v(Field{"mode"}, &R::mode);
     v(Field{"local_ranks"}.since(1), &R::local_ranks);
     v(Field{"members"}.since(1), &R::members);
+    v(Field{"nvtx_domains"}.since(1), &R::nvtx_domains);
 }
 
 // A root of one backward(). The twin's value is absent (has_twin false) outside twin modes.

@@ -56,11 +56,13 @@ public:
         use();
         set(input_, input);
         const float one = 1, zero = 0;
-        check(cublasLtMatmul(blas_, product_, &one, weight_, layout_, input_, layout_, &zero, gradient, layout_,
-                             gradient, layout_, nullptr, nullptr, 0, stream) == CUBLAS_STATUS_SUCCESS);
+        check(cublasLtMatmul(blas_, product_, &one, weight_, layout_, input_, layout_, &zero, gradient,
+                             layout_, gradient, layout_, nullptr, nullptr, 0,
+                             stream) == CUBLAS_STATUS_SUCCESS);
     }
     void sum() const {
-        check(ncclAllReduce(gradient, gradient, kElements, ncclFloat16, ncclSum, comm, stream) == ncclSuccess);
+        check(ncclAllReduce(gradient, gradient, kElements, ncclFloat16, ncclSum, comm, stream) ==
+              ncclSuccess);
     }
     // Each device moves its own weights, by values of its own.
     void update(int step) { set(weight_, 0.01f + 0.001f * static_cast<float>(step + number_)); }
@@ -138,7 +140,8 @@ void make_all(std::vector<Device>& devices, bool split) {
     if (!split) return;
     check(ncclGroupStart() == ncclSuccess);
     for (int i = 0; i < kDevices; ++i)
-        check(ncclCommSplit(comms[i], 0, -i, &devices[static_cast<std::size_t>(i)].comm, nullptr) == ncclSuccess);
+        check(ncclCommSplit(comms[i], 0, -i, &devices[static_cast<std::size_t>(i)].comm, nullptr) ==
+              ncclSuccess);
     check(ncclGroupEnd() == ncclSuccess);
 }
 

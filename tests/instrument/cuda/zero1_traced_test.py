@@ -371,6 +371,12 @@ class Harmless(Traced):
         self.assertLessEqual(set(LAYERS), {layer["layer"] for layer in report["layers"]})
         self.assertIn("39", json.dumps(report["notes"]))
 
+    def test_doctor_tells_of_a_recording_who_held_cupti(self):
+        self.trace(our_faults="cuptiSubscribe=39,cuptiSubscribe_v2=39", MP_FAKE_CUPTI_HOLDER="CUPTI for Kineto")
+        told = run([MP_TRACE, "doctor", os.path.join(self.top, str(self.number))], environment()).stdout.decode()
+        self.assertRegex(told, r"not seen .*39.*CUPTI for Kineto")
+        self.assertRegex(told, r"NVTX domains  +the default one alone")
+
     def test_every_error_code_of_cupti(self):
         for code in (1, 2, 5, 7, 8, 15, 16, 31, 35, 39, 40, 999):
             with self.subTest(code=code):
