@@ -161,6 +161,20 @@ Allocation Meter::allocation_of(const void* at) noexcept {
     return a;
 }
 
+std::uint64_t Meter::extent_of(const void* at, std::uint64_t bytes) noexcept {
+    std::uint64_t ids = 0;
+    const auto* next = static_cast<const char*>(at);
+    for (std::uint64_t left = bytes; left > 0;) {
+        const Allocation a = allocation_of(next);
+        if (!a.holds(next, 1)) return 0;
+        const std::uint64_t here = a.begin + a.bytes - reinterpret_cast<std::uintptr_t>(next);
+        ids = ids * 0x100000001b3 + a.id;
+        left -= std::min(left, here);
+        next += here;
+    }
+    return ids;
+}
+
 std::uint64_t Meter::allocation_id_of(const void* at) noexcept {
     unsigned long long id = 0;
     const auto ask = more().pointer_attribute;

@@ -96,6 +96,8 @@ public:
 
     // Asks the driver, which keeps the map of all allocations, whoever made them.
     static Allocation allocation_of(const void* at) noexcept;
+    // Of the allocations that have these bytes, one or several mappings in a row; 0: some of the bytes are in none.
+    static std::uint64_t extent_of(const void* at, std::uint64_t bytes) noexcept;
     // The id of the allocation alone; 0: the driver does not know the address.
     static std::uint64_t allocation_id_of(const void* at) noexcept;
     // Of the calling thread; -1: unknown.

@@ -44,12 +44,11 @@ bool Weights::copy(Meter& meter, abi::Stream stream, int device) {
         w.copied = w.too_large = false;
         if (is_working_copy(w)) continue;
         const std::uint64_t bytes = bytes_of(w.tensor);
-        const Allocation now = Meter::allocation_of(data);
-        if (!now.holds(data, bytes)) {
+        w.extent = Meter::extent_of(data, bytes);
+        if (w.extent == 0) {
             ++gone_;
             continue;
         }
-        w.allocation = now.id;
         if (w.copy.bytes() < bytes) {
             if (bytes_ + bytes > kMostBytes || !(w.copy = meter.memory(stream, bytes)).bytes()) {
                 w.too_large = true;
@@ -81,7 +80,7 @@ std::vector<Weights::Compared> Weights::compare(Meter& meter, abi::Stream stream
     for (auto& [data, w] : weights_) {
         if (!is_on(w, device)) continue;
         compared.push_back({record_of(w), nullptr});
-        if (w.copied && Meter::allocation_of(data).id != w.allocation) {
+        if (w.copied && Meter::extent_of(data, bytes_of(w.tensor)) != w.extent) {
             w.copied = false;
             ++gone_;
         }

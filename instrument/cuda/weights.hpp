@@ -47,8 +47,8 @@ private:
     struct Weight {
         NamedTensor tensor;
         DeviceMemory copy;
-        std::uint64_t allocation = 0;  // that had the tensor when it was copied
-        int device = -1;               // that has the memory; -1: unknown, then any device reads it
+        std::uint64_t extent = 0;  // of the allocations that had the tensor when it was copied
+        int device = -1;           // that has the memory; -1: unknown, then any device reads it
         bool copied = false, too_large = false;
     };
     static bool is_on(const Weight& w, int device) {

@@ -78,7 +78,7 @@ struct Device {
     std::map<const char*, std::size_t> memory, pinned;
     std::map<const char*, std::uint64_t> ids;  // of `memory`
     std::map<const char*, int> owners;         // the devices of `memory`
-    std::set<const char*> pooled;              // among `memory`
+    std::set<const char*> pooled, mapped;      // among `memory`
     std::uint64_t allocations = 0;
     Guarded guarded;
     std::atomic<Hook> hook{nullptr};
@@ -379,10 +379,38 @@ CUresult forget(CUdeviceptr at) {
     return CUDA_SUCCESS;
 }
 
-bool is_pooled(const void* at) {
+namespace {
+
+bool is_in(const std::set<const char*>& some, const void* at) {
     const std::lock_guard lock(mutex());
     const auto next = device().memory.upper_bound(static_cast<const char*>(at));
-    return next != device().memory.begin() && device().pooled.count(std::prev(next)->first) != 0;
+    return next != device().memory.begin() && some.count(std::prev(next)->first) != 0;
+}
+
+}  // namespace
+
+bool is_pooled(const void* at) { return is_in(device().pooled, at); }
+bool is_mapped(const void* at) { return is_in(device().mapped, at); }
+
+CUresult add_mapping(CUdeviceptr at, std::size_t bytes) {
+    const std::lock_guard lock(mutex());
+    const auto* const begin = reinterpret_cast<const char*>(at);
+    if (holds(device().memory, begin)) return CUDA_ERROR_INVALID_VALUE;
+    device().memory[begin] = bytes;
+    device().ids[begin] = ++device().allocations;
+    device().owners[begin] = std::max(current, 0);
+    device().mapped.insert(begin);
+    return CUDA_SUCCESS;
+}
+
+CUresult remove_mapping(CUdeviceptr at, std::size_t bytes) {
+    wait_all();
+    const std::lock_guard lock(mutex());
+    const auto known = device().memory.find(reinterpret_cast<const char*>(at));
+    if (known == device().memory.end() || known->second != bytes) return CUDA_ERROR_INVALID_VALUE;
+    device().mapped.erase(known->first);
+    device().memory.erase(known);
+    return CUDA_SUCCESS;
 }
 
 CUresult add_pinned(void* at, std::size_t bytes) {

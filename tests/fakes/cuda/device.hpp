@@ -31,6 +31,10 @@ CUresult allocate(CUdeviceptr*, std::size_t bytes, bool from_pool = false);
 CUresult release(CUdeviceptr);  // waits for the device
 CUresult forget(CUdeviceptr);
 bool is_pooled(const void*);
+// Memory that is mapped into a range of addresses: an allocation of its own, beside which others may lie.
+CUresult add_mapping(CUdeviceptr, std::size_t bytes);
+CUresult remove_mapping(CUdeviceptr, std::size_t bytes);
+bool is_mapped(const void*);
 CUresult pin(void**, std::size_t bytes);
 CUresult unpin(void*);
 // Where the device's own work finds memory that a program knows by an address. With MP_FAKE_CUDA_GUARDED the two

@@ -27,6 +27,7 @@ int setting(const char* name, int otherwise) {
 }
 
 constexpr int kMostDevices = 64;
+constexpr std::size_t kGranularity = 2 << 20;  // of memory that a program maps itself
 char contexts[kMostDevices];
 
 // Null: there is no such device.
@@ -253,6 +254,45 @@ CUresult cuMemFreeAsync(CUdeviceptr at, CUstream stream) {
     MP_ENTER("cuMemFreeAsync");
     return enqueue(stream, [at] { forget(at); });
 }
+// Memory that a program maps itself. A handle is its size, and ranges of addresses are memory of the host.
+CUresult cuMemGetAllocationGranularity(std::size_t* into, const CUmemAllocationProp*,
+                                       CUmemAllocationGranularity_flags) {
+    MP_ENTER("cuMemGetAllocationGranularity");
+    *into = kGranularity;
+    return CUDA_SUCCESS;
+}
+CUresult cuMemAddressReserve(CUdeviceptr* into, std::size_t bytes, std::size_t, CUdeviceptr,
+                             unsigned long long) {
+    MP_ENTER("cuMemAddressReserve");
+    if (bytes == 0 || bytes % kGranularity != 0) return CUDA_ERROR_INVALID_VALUE;
+    *into = reinterpret_cast<CUdeviceptr>(std::aligned_alloc(kGranularity, bytes));
+    return *into ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+CUresult cuMemAddressFree(CUdeviceptr at, std::size_t) {
+    MP_ENTER("cuMemAddressFree");
+    std::free(pointer(at));
+    return CUDA_SUCCESS;
+}
+CUresult cuMemCreate(CUmemGenericAllocationHandle* into, std::size_t bytes, const CUmemAllocationProp*,
+                     unsigned long long) {
+    MP_ENTER("cuMemCreate");
+    if (bytes == 0 || bytes % kGranularity != 0) return CUDA_ERROR_INVALID_VALUE;
+    *into = bytes;
+    return CUDA_SUCCESS;
+}
+CUresult cuMemMap(CUdeviceptr at, std::size_t bytes, std::size_t offset, CUmemGenericAllocationHandle handle,
+                  unsigned long long) {
+    MP_ENTER("cuMemMap");
+    return offset == 0 && bytes == handle ? add_mapping(at, bytes) : CUDA_ERROR_INVALID_VALUE;
+}
+CUresult cuMemUnmap(CUdeviceptr at, std::size_t bytes) {
+    MP_ENTER("cuMemUnmap");
+    return remove_mapping(at, bytes);
+}
+CUresult cuMemSetAccess(CUdeviceptr, std::size_t, const CUmemAccessDesc*, std::size_t) {
+    return CUDA_SUCCESS;
+}
+CUresult cuMemRelease(CUmemGenericAllocationHandle) { return CUDA_SUCCESS; }
 CUresult cuMemHostAlloc(void** into, std::size_t bytes, unsigned) {
     *into = nullptr;
     MP_ENTER("cuMemHostAlloc");
@@ -352,7 +392,7 @@ CUresult cuPointerGetAttribute(void* into, CUpointer_attribute which, CUdevicept
             *static_cast<std::size_t*>(into) = bytes;
             return CUDA_SUCCESS;
         case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-            *static_cast<bool*>(into) = !is_pooled(pointer(at));
+            *static_cast<bool*>(into) = !is_pooled(pointer(at)) && !is_mapped(pointer(at));
             return CUDA_SUCCESS;
         case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
             *static_cast<void**>(into) = is_pooled(pointer(at)) ? context_of(owner) : nullptr;
