@@ -3,8 +3,8 @@
 //
 //   named_memory nvtx|annotated|plain|pool|mapped|freed
 //
-// mapped: two mappings in a row, as of memory that grows. The product is near the end of the first one; a sum of NCCL and a
-// named weight are in both.
+// mapped: two mappings in a row, as of memory that grows. The product is near the end of the first one; a sum of NCCL
+// and a named weight are in both.
 #include <cublasLt.h>
 #include <cuda.h>
 #include <cuda_fp16.h>

@@ -36,8 +36,19 @@ def environment(**more):
     return {**clean, "LD_LIBRARY_PATH": FAKES, **more}
 
 
-def run(command, env):
-    return subprocess.run(command, env=env, capture_output=True, timeout=60)
+def run(command, env, cwd=None):
+    return subprocess.run(command, env=env, cwd=cwd, capture_output=True, timeout=60)
+
+
+def run_apart(command, env):
+    """Runs in an empty directory. The result, and what is in the directory then."""
+    with tempfile.TemporaryDirectory(prefix="zero1-cwd-") as place:
+        done = run(command, env, place)
+        files = {}
+        for name in os.listdir(place):
+            with open(os.path.join(place, name), "rb") as file:
+                files[name] = file.read()
+        return done, files
 
 
 class Traced(unittest.TestCase):
@@ -51,7 +62,7 @@ class Traced(unittest.TestCase):
     def run_alone(self, words, faults, more):
         key = (*words, faults, *more.items())
         if key not in self.alone:
-            self.alone[key] = run([PROGRAM, *words], environment(MP_FAKE_CUDA=faults, **more))
+            self.alone[key] = run_apart([PROGRAM, *words], environment(MP_FAKE_CUDA=faults, **more))
         return self.alone[key]
 
     def trace(self, *flags, faults="", our_faults="", policy=None, options=(), **more):
@@ -61,11 +72,13 @@ class Traced(unittest.TestCase):
         """
         self.number += 1
         into = os.path.join(self.top, str(self.number))
-        words = ["--steps", str(STEPS), *map(str, flags)]
+        words = ["--steps", str(STEPS), "--save", "weights", *map(str, flags)]
         env = environment(MP_FAKE_CUDA=faults or our_faults, **more)
-        alone = self.run_alone(words, faults, more)
-        traced = run([MP_TRACE, "-o", into, *options, "--", PROGRAM, *words], env)
+        alone, files = self.run_alone(words, faults, more)
+        traced, traced_files = run_apart([MP_TRACE, "-o", into, *options, "--", PROGRAM, *words], env)
         self.assertEqual(traced.stdout, alone.stdout)
+        self.assertTrue(traced_files == files, "files of the program differ")
+        self.assertEqual(list(files), ["weights"] if alone.returncode == 0 else [])
         self.assertEqual(traced.returncode, alone.returncode, traced.stderr.decode())
         others = [line for line in traced.stderr.splitlines() if not line.startswith(b"mp-trace: ")]
         self.assertEqual(others, alone.stderr.splitlines())
@@ -379,7 +392,7 @@ class Times(Traced):
 
 
 class Harmless(Traced):
-    """The fixture compares output, exit status and messages with the run without mp-trace."""
+    """The fixture compares output, exit status, messages and files with the run without mp-trace."""
 
     def test_whatever_fails_the_program_notices_nothing(self):
         for fault in FAULTS:
