@@ -12,9 +12,12 @@ namespace mp::raw::abi {
 
 using Stream = CUstream_st*;
 
+// cuda.h: the streams that belong to whatever context is current: none, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD.
+inline bool is_default(Stream stream) { return reinterpret_cast<std::uintptr_t>(stream) <= 2; }
+
 // cuda.h: attributes of a pointer and of a device. Memory of cuMemAlloc alone can be shared the old way.
-inline constexpr int kBufferId = 7, kIsManaged = 8, kIpcCapable = 10, kRangeStart = 11, kRangeSize = 12,
-                     kPool = 17;
+inline constexpr int kBufferId = 7, kIsManaged = 8, kDeviceOrdinal = 9, kIpcCapable = 10, kRangeStart = 11,
+                     kRangeSize = 12, kPool = 17;
 inline constexpr int kCapabilityMajor = 75, kCapabilityMinor = 76;
 
 // library_types.h: the cudaDataType that cuBLAS takes.

@@ -65,6 +65,7 @@ struct Collective {
     int rank = -1;                         // in the communicator
     std::uint64_t communicator = 0;        // the same number on all of its ranks; 0: unknown
     std::uint64_t call = 0;                // of the communicator, from 0
+    int device = -1;                       // of the rank; -1: unknown
     abi::Stream stream = nullptr;
 };
 

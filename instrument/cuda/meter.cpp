@@ -25,6 +25,9 @@ constexpr int kRelaxed = 2;                     // CU_STREAM_CAPTURE_MODE_RELAXE
 struct More {
     int (*context)(void**) = nullptr;
     int (*context_id)(void*, unsigned long long*) = nullptr;  // CUDA 12
+    int (*context_of)(abi::Stream, void**) = nullptr;
+    int (*push)(void* context) = nullptr;
+    int (*pop)(void** context) = nullptr;
     int (*make_event)(void**, unsigned) = nullptr;
     int (*record)(void*, abi::Stream) = nullptr;
     int (*query)(void*) = nullptr;
@@ -46,6 +49,9 @@ More found() {
     if (!library) return m;
     find(library, "cuCtxGetCurrent", m.context);
     find(library, "cuCtxGetId", m.context_id);
+    find(library, "cuStreamGetCtx", m.context_of);
+    find(library, "cuCtxPushCurrent_v2", m.push);
+    find(library, "cuCtxPopCurrent_v2", m.pop);
     find(library, "cuEventCreate", m.make_event);
     find(library, "cuEventRecord", m.record);
     find(library, "cuEventQuery", m.query);
@@ -77,6 +83,27 @@ public:
 
 private:
     int mode_ = kRelaxed;
+};
+
+// Makes the context of a stream current: at the end of a group of NCCL the streams of several devices are used, and the
+// context of none of them has to be current.
+class InContextOf {
+public:
+    explicit InContextOf(abi::Stream stream) {
+        void *wanted = nullptr, *current = nullptr;
+        if (abi::is_default(stream) || !more().context_of || !more().push || !more().pop) return;
+        if (more().context_of(stream, &wanted) != 0 || more().context(&current) != 0) return;
+        pushed_ = wanted && wanted != current && more().push(wanted) == 0;
+    }
+    ~InContextOf() {
+        void* popped = nullptr;
+        if (pushed_) more().pop(&popped);
+    }
+    InContextOf(const InContextOf&) = delete;
+    InContextOf& operator=(const InContextOf&) = delete;
+
+private:
+    bool pushed_ = false;
 };
 
 // 0: the context does not exist any more. Drivers before CUDA 12 have no ids.
@@ -129,8 +156,23 @@ Allocation Meter::allocation_of(const void* at) noexcept {
     if (a.id == 0) a.id = a.begin;
     a.is_whole = ask(&is_whole, abi::kIpcCapable, address) == 0 && is_whole;
     void* pool = nullptr;
+    if (ask(&a.device, abi::kDeviceOrdinal, address) != 0) a.device = -1;
     a.is_pooled = !a.is_whole && ask(&pool, abi::kPool, address) == 0 && pool;
     return a;
+}
+
+std::uint64_t Meter::extent_of(const void* at, std::uint64_t bytes) noexcept {
+    std::uint64_t ids = 0;
+    const auto* next = static_cast<const char*>(at);
+    for (std::uint64_t left = bytes; left > 0;) {
+        const Allocation a = allocation_of(next);
+        if (!a.holds(next, 1)) return 0;
+        const std::uint64_t here = a.begin + a.bytes - reinterpret_cast<std::uintptr_t>(next);
+        ids = ids * 0x100000001b3 + a.id;
+        left -= std::min(left, here);
+        next += here;
+    }
+    return ids;
 }
 
 std::uint64_t Meter::allocation_id_of(const void* at) noexcept {
@@ -139,16 +181,24 @@ std::uint64_t Meter::allocation_id_of(const void* at) noexcept {
     return ask && ask(&id, abi::kBufferId, reinterpret_cast<std::uintptr_t>(at)) == 0 ? id : 0;
 }
 
+int Meter::device() noexcept {
+    int device = -1;
+    const cuda::Driver& driver = cuda::driver();
+    return driver.complete() && driver.device(&device) == 0 ? device : -1;
+}
+
 bool Meter::is_below_capability(int capability) noexcept {
-    if (capability_ < 0) {
-        int device = 0, major = 0, minor = 0;
+    const int here = device();
+    if (here < 0) return false;
+    const auto [known, fresh] = capabilities_.try_emplace(here, 0);
+    if (fresh) {
+        int major = 0, minor = 0;
         const cuda::Driver& driver = cuda::driver();
-        const bool known = driver.complete() && driver.device(&device) == 0 &&
-                           driver.attribute(&major, abi::kCapabilityMajor, device) == 0 &&
-                           driver.attribute(&minor, abi::kCapabilityMinor, device) == 0;
-        capability_ = known ? major * 10 + minor : 0;
+        if (driver.attribute(&major, abi::kCapabilityMajor, here) == 0 &&
+            driver.attribute(&minor, abi::kCapabilityMinor, here) == 0)
+            known->second = major * 10 + minor;
     }
-    return capability_ > 0 && capability_ < capability;
+    return known->second > 0 && known->second < capability;
 }
 
 std::unique_ptr<Slots> Meter::slots() noexcept {
@@ -194,6 +244,7 @@ template <class Run>
 bool Meter::launch(abi::Stream stream, const Run& run) noexcept {
     try {
         if (!can_measure()) return false;
+        const InContextOf stream_is_current(stream);
         int capturing = 0;
         if (cuda::driver().capturing(stream, &capturing) != 0 || capturing != 0) return false;
         Gpu* const gpu = gpu_of_context();

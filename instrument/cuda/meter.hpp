@@ -62,6 +62,7 @@ struct Allocation {
     std::uint64_t bytes = 0;
     bool is_whole = false;   // not one of several mappings in a row
     bool is_pooled = false;  // of a memory pool: cudaMallocAsync
+    int device = -1;         // -1: unknown
 
     bool holds(const void* at, std::uint64_t count) const {
         const auto offset = reinterpret_cast<std::uintptr_t>(at) - begin;
@@ -95,8 +96,12 @@ public:
 
     // Asks the driver, which keeps the map of all allocations, whoever made them.
     static Allocation allocation_of(const void* at) noexcept;
+    // Of the allocations that have these bytes, one or several mappings in a row; 0: some of the bytes are in none.
+    static std::uint64_t extent_of(const void* at, std::uint64_t bytes) noexcept;
     // The id of the allocation alone; 0: the driver does not know the address.
     static std::uint64_t allocation_id_of(const void* at) noexcept;
+    // Of the calling thread; -1: unknown.
+    static int device() noexcept;
     // Whether the device of the calling thread has a lower compute capability, times 10. False where that is not known.
     bool is_below_capability(int capability) noexcept;
 
@@ -135,7 +140,7 @@ private:
     Fence next_;
     std::string refusal_;
     std::size_t slots_made_ = 0;
-    int capability_ = -1;  // of the first device that was asked; 0: unknown
+    std::map<int, int> capabilities_;  // of devices that were asked; 0: unknown
 };
 
 }  // namespace mp::raw

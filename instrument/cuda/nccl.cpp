@@ -1,11 +1,12 @@
 // NCCL. Inside of a group nothing is launched until its outermost end, so its collectives are measured around that.
 
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "instrument/cuda/communicators.hpp"
 #include "instrument/cuda/dtypes.hpp"
-#include "instrument/cuda/hooks.hpp"
+#include "instrument/cuda/nccl_hooks.hpp"
 #include "instrument/cuda/nccl_profiler.hpp"
 
 namespace mp::raw {
@@ -19,6 +20,7 @@ constexpr const char* kReductions[kOps] = {"sum", "prod", "max", "min", "avg"};
 struct Group {
     int depth = 0;
     std::vector<Collective> waiting;
+    std::vector<std::pair<void* const*, std::uint64_t>> made;  // handles of communicators, and their numbers
 };
 thread_local Group* t_group = nullptr;
 
@@ -40,6 +42,11 @@ int ranks_of(void* comm) {
 
 int rank_of(void* comm) {
     static Real<int (*)(void*, int*)> get{"ncclCommUserRank", kLibrary};
+    return query(get, comm);
+}
+
+int device_of(void* comm) {
+    static Real<int (*)(void*, int*)> get{"ncclCommCuDevice", kLibrary};
     return query(get, comm);
 }
 
@@ -79,7 +86,8 @@ Collective collective_of(const Request& q) {
     if (q.root >= 0 && c.rank != q.root) (*q.reduction ? c.received : c.sent) = 0;
     c.width = width_of_nccl(q.type);
     c.stream = q.stream;
-    const Numbered number = next_call(q.comm);
+    c.device = device_of(q.comm);
+    const Numbered number = next_call(q.comm, c.rank, c.device);
     c.communicator = number.communicator;
     c.call = number.call;
     return c;
@@ -103,7 +111,8 @@ int collective(const Request& q, const Call& call) noexcept {
     calls_are_seen();
     guarded(Source::nccl, [&] {
         c = collective_of(q);
-        r->learn_rank(c.rank, c.ranks);
+        const OwnRank own = own_rank();
+        if (own.rank >= 0) r->learn_rank(own.rank, own.ranks);
         grouped = group().depth > 0;
         if (!grouped) ticket = r->before(c);
     });
@@ -128,13 +137,19 @@ int end_group(const Call& call) noexcept {
     const Inside inside;
     std::vector<Collective> waiting;
     std::vector<Run::Ticket> tickets;
+    std::vector<std::pair<void* const*, std::uint64_t>> made;
     guarded(Source::nccl, [&] {
         Group& g = group();
-        if (g.depth > 0 && --g.depth == 0) waiting.swap(g.waiting);
+        if (g.depth > 0 && --g.depth == 0) {
+            waiting.swap(g.waiting);
+            made.swap(g.made);
+        }
         for (const Collective& c : waiting) tickets.push_back(r->before(c));
     });
     const int status = call();
     guarded(Source::nccl, [&] {
+        for (const auto& [comm, number] : made)
+            if (*comm) note_communicator(*comm, number);
         note_algorithms(*r, waiting);
         for (std::size_t i = 0; i < tickets.size(); ++i) r->after(tickets[i], waiting[i], status == 0);
     });
@@ -142,16 +157,15 @@ int end_group(const Call& call) noexcept {
 }
 
 }  // namespace
-}  // namespace mp::raw
 
-#define MP_REAL(name)                                        \
-    static Real<decltype(&name)> real{#name, "libnccl.so"};  \
-    const auto next = real.get(__builtin_return_address(0)); \
-    if (!next) return abi::kNcclInternalError
+bool is_in_group() { return group().depth > 0; }
+
+void note_at_group_end(void* const* comm, std::uint64_t number) { group().made.emplace_back(comm, number); }
+
+}  // namespace mp::raw
 
 namespace abi = mp::raw::abi;
 using mp::raw::collective;
-using mp::raw::Real;
 using mp::raw::Request;
 using std::size_t;
 
@@ -222,28 +236,4 @@ MP_HOOK int ncclGroupStart() {
 MP_HOOK int ncclGroupEnd() {
     MP_REAL(ncclGroupEnd);
     return mp::raw::end_group([&] { return next(); });
-}
-
-// How communicators are made: from an id that all ranks have, or from another communicator.
-MP_HOOK int ncclCommInitRank(void** comm, int ranks, abi::NcclUniqueId id, int rank) {
-    MP_REAL(ncclCommInitRank);
-    const int status = next(comm, ranks, id, rank);
-    if (comm && (status == 0 || status == abi::kNcclInProgress))
-        mp::raw::note_communicator(*comm, &id, sizeof id);
-    return status;
-}
-
-MP_HOOK int ncclCommInitRankConfig(void** comm, int ranks, abi::NcclUniqueId id, int rank, void* config) {
-    MP_REAL(ncclCommInitRankConfig);
-    const int status = next(comm, ranks, id, rank, config);
-    if (comm && (status == 0 || status == abi::kNcclInProgress))
-        mp::raw::note_communicator(*comm, &id, sizeof id);
-    return status;
-}
-
-MP_HOOK int ncclCommSplit(void* parent, int color, int key, void** comm, void* config) {
-    MP_REAL(ncclCommSplit);
-    const int status = next(parent, color, key, comm, config);
-    if (comm && (status == 0 || status == abi::kNcclInProgress)) mp::raw::note_split(*comm, parent, color);
-    return status;
 }

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "instrument/cuda/abi.hpp"
+#include "instrument/cuda/communicators.hpp"
 #include "instrument/cuda/dtypes.hpp"
 #include "instrument/cuda/process.hpp"
 
@@ -23,9 +24,9 @@ constexpr std::size_t kMostWaiting = 4096;
 thread_local std::vector<Chosen>* t_chosen = nullptr;
 std::atomic<bool> g_calls_are_seen{false};
 
-// A communicator of the profiler interface.
+// A rank of a communicator of the profiler interface.
 struct Context {
-    int rank = -1, ranks = 0;
+    int ranks = 0;
 };
 
 std::string text_of(const char* text) { return text ? text : "?"; }
@@ -59,6 +60,8 @@ void count(const Context* context, const abi::NcclCollective& told) {
         c.reduction = known.reduces ? "unknown" : "";
         c.dtype = dtype_of_name(told.dtype);
         c.ranks = context ? context->ranks : 0;
+        const OwnRank own = own_rank();
+        if (own.rank >= 0) run()->learn_rank(own.rank, own.ranks);
         run()->told(c, text_of(told.algorithm) + "/" + text_of(told.protocol));
     }
 }
@@ -78,22 +81,24 @@ void started(const Context* context, const abi::NcclEvent& event) {
 // ---- What NCCL calls. Nothing here fails: NCCL hands such an error to the program. -----------------------
 
 // An error of init() is the one that NCCL takes as "continue without the profiler".
-int init(void** context, int* mask, int ranks, int rank) noexcept {
+int init(void** context, int* mask, std::uint64_t communicator, int ranks, int rank) noexcept {
     if (!context || !mask || !run() || !is_armed(Source::nccl)) return abi::kNcclInternalError;
     int result = abi::kNcclInternalError;
     guarded(Source::nccl, [&] {
-        *context = new Context{rank, ranks};
+        *context = new Context{ranks};
         *mask = abi::kNcclCollectiveEvent;
-        run()->learn_rank(rank, ranks);
+        join_communicator(&communicator, sizeof communicator, rank, ranks);
         result = 0;
     });
     return result;
 }
-int init_v4(void** context, int* mask, const char*, std::uint64_t, int, int ranks, int rank, void*) {
-    return init(context, mask, ranks, rank);
+int init_v4(void** context, int* mask, const char*, std::uint64_t communicator, int, int ranks, int rank,
+            void*) {
+    return init(context, mask, communicator, ranks, rank);
 }
-int init_v5(void** context, std::uint64_t, int* mask, const char*, int, int ranks, int rank, void*) {
-    return init(context, mask, ranks, rank);
+int init_v5(void** context, std::uint64_t communicator, int* mask, const char*, int, int ranks, int rank,
+            void*) {
+    return init(context, mask, communicator, ranks, rank);
 }
 int start_event(void* context, void** handle, const abi::NcclEvent* event) {
     if (handle) *handle = nullptr;

@@ -29,7 +29,8 @@ struct Names {
     std::mutex mutex;
     std::map<std::string, Domain, std::less<>> domains;
     std::map<std::string, int, std::less<>> strings;
-    std::map<std::uint64_t, bool> open;  // ranges between start and end, and whether each is a step
+    std::map<std::uint64_t, std::int64_t>
+        open;  // ranges between start and end that name a step, and its number
     std::uint64_t ranges = 0;
 };
 
@@ -51,6 +52,14 @@ std::string narrow(const wchar_t* wide) {
 }
 
 }  // namespace
+
+std::string nvtx::domains() {
+    const std::lock_guard lock(names().mutex);
+    std::string text;
+    for (const auto& [name, domain] : names().domains)
+        text += (text.empty() ? "" : ", ") + name + (domain.id == kLibraryDomain ? " (of a library)" : "");
+    return text;
+}
 
 void nvtx::push(std::uint32_t domain, std::string_view name) noexcept {
     Run* const r = run();
@@ -114,10 +123,10 @@ std::uint64_t nvtx::start(std::string_view name) noexcept {
     if (!r || !is_armed(Source::nvtx) || Inside::any()) return 0;
     guarded(Source::nvtx, [&] {
         const std::int64_t step = step_of_range(name, r->options().step_range);
-        if (step < 0 || !r->begin_step(step)) return;
+        if (step < 0 || !r->begin_step_apart(step)) return;
         const std::lock_guard lock(names().mutex);
         id = ++names().ranges;
-        names().open[id] = true;
+        names().open[id] = step;
     });
     return id;
 }
@@ -126,11 +135,15 @@ void nvtx::end(std::uint64_t id) noexcept {
     Run* const r = run();
     if (!r || id == 0) return;
     guarded(Source::nvtx, [&] {
+        std::int64_t step = -1;
         {
             const std::lock_guard lock(names().mutex);
-            if (names().open.erase(id) == 0) return;
+            const auto found = names().open.find(id);
+            if (found == names().open.end()) return;
+            step = found->second;
+            names().open.erase(found);
         }
-        r->end_step();
+        r->end_step_apart(step);
     });
 }
 

@@ -14,6 +14,9 @@ namespace mp::raw::nvtx {
 std::string text_of(int type, abi::NvtxMessage);
 std::uint32_t id_of(const void* domain);
 
+// The names of the domains that were made so far: "NCCL (of a library), training".
+std::string domains();
+
 void push(std::uint32_t domain, std::string_view name) noexcept;
 void pop(std::uint32_t domain) noexcept;
 // Ranges with a start and an end. 0: the range is no step.

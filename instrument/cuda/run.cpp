@@ -13,6 +13,8 @@
 #include <filesystem>
 
 #include "instrument/cuda/activity.hpp"
+#include "instrument/cuda/communicators.hpp"
+#include "instrument/cuda/nvtx.hpp"
 #include "instrument/cuda/samples.hpp"
 #include "kernels/cpu/walk.hpp"
 #include "runtime/trace/job_directory.hpp"
@@ -98,67 +100,69 @@ Run::Lock Run::lock_soon(std::chrono::milliseconds most) const {
 
 // ---- Steps. ------------------------------------------------------------------------------------------
 
-StepTally& Run::step() {
-    if (!step_) step_ = std::make_shared<StepTally>();
-    return *step_;
-}
-
 const Place& Run::enter(PlaceId parent, std::string_view range) {
     const Place& place = places_.child(parent, range);
     if (log_) log_->place(place, parent, range);
-    saw(place.phase);
+    steps_.saw(place.phase);
     return place;
 }
 
-bool Run::begin_step(std::int64_t number) {
+bool Run::begin(std::int64_t number, bool of_thread) {
     if (log_) log_->begin(number);
     const Lock lock = lock_soon(kPatienceOfSteps);
-    if (!lock) return false;
-    if (finished_ || in_step_) return false;
-    in_step_ = any_step_ = true;
-    phases_ = 0;
+    if (!lock || finished_ || !steps_.begin(number, of_thread)) return false;
+    any_step_ = true;
     named_step_ = number;
     return true;
 }
 
-// What runs in a range of a phase belongs to the step.
-void Run::saw(Phase phase) noexcept {
-    if (phase != Phase::backward && phase != Phase::optimizer) return;
-    const unsigned bit = 1u << static_cast<unsigned>(phase);
-    if ((phases_.load(std::memory_order_relaxed) & bit) == 0)
-        phases_.fetch_or(bit, std::memory_order_relaxed);
-}
+bool Run::begin_step(std::int64_t number) { return begin(number, true); }
+bool Run::begin_step_apart(std::int64_t number) { return begin(number, false); }
 
 void Run::end_step() {
     if (log_) log_->end();
     const Lock lock = lock_soon(kPatienceOfSteps);
-    if (!lock) return;
-    if (finished_ || !in_step_) return;
-    in_step_ = false;
-    end_step_locked(true);
+    if (!lock || finished_) return;
+    for (const OpenSteps::Ended& ended : steps_.end_of_thread()) end_step_locked(ended, true);
     drain();
 }
 
+void Run::end_step_apart(std::int64_t number) {
+    if (log_) log_->end();
+    const Lock lock = lock_soon(kPatienceOfSteps);
+    if (!lock || finished_) return;
+    for (const OpenSteps::Ended& ended : steps_.end(number)) end_step_locked(ended, true);
+    drain();
+}
+
+// The number that the calling thread's step will have, as far as that is known before it ends.
+std::uint64_t Run::number_of_step() const {
+    const std::int64_t next = last_step_ + 1;
+    return static_cast<std::uint64_t>(steps_.are_several() ? std::max(next, steps_.own()) : next);
+}
+
 // A step has the number in the name of its range, unless the numbers do not rise.
-void Run::end_step_locked(bool ended) {
-    StepTally& s = step();
+void Run::end_step_locked(const OpenSteps::Ended& of, bool ended) {
+    StepTally& s = *of.tally;
     trace::StepRecord& record = s.record;
-    last_step_ = std::max(last_step_ + 1, ended ? named_step_ : 0);
+    last_step_ = std::max(last_step_ + 1, ended ? of.number : 0);
     record.step = mp::Step{last_step_};
     record.optimizer = ended ? 0 : trace::kNoOptimizer;
     const std::int64_t now = now_ns();
     record.wall_ns = now - std::exchange(step_began_ns_, now);
     add_launches(record);
+    leave_weights(of.tally);
+    if (devices_.size() < 2) s.leave_out_devices();
     record.times = activity::take(places_);
     s.name_forward();
     s.name_forward_times();
-    const unsigned phases = phases_.exchange(0);
+    const unsigned phases = of.phases;
     // A step that the end of the program cut off may have been on its way to its update.
     s.trained = ended && (phases >> static_cast<unsigned>(Phase::backward) & 1) != 0;
     s.updated = (phases >> static_cast<unsigned>(Phase::optimizer) & 1) != 0;
     skips_.ended(s);
     close_batch();
-    ended_.push_back(std::exchange(step_, nullptr));
+    ended_.push_back(of.tally);
 }
 
 void Run::add_launches(trace::StepRecord& record) {
@@ -172,14 +176,16 @@ void Run::step_done(bool skipped, double loss_scale) {
     const Lock lock = lock_soon(kPatienceOfSteps);
     if (!lock) return;
     if (finished_) return;
-    in_step_ = false;
     any_step_ = true;
     named_step_ = last_step_ + 1;
-    step().told = true;
-    step().record.skipped = skipped;
-    step().record.has_loss_scale = loss_scale >= 0;
-    step().record.loss_scale = std::max(loss_scale, 0.0);
-    end_step_locked(true);
+    OpenSteps::Ended ended = steps_.end_now();
+    ended.number = named_step_;
+    ended.tally->told = true;
+    trace::StepRecord& record = ended.tally->record;
+    record.skipped = skipped;
+    record.has_loss_scale = loss_scale >= 0;
+    record.loss_scale = std::max(loss_scale, 0.0);
+    end_step_locked(ended, true);
     drain();
 }
 
@@ -203,10 +209,10 @@ std::string Run::memory_of(const void* at, std::uint64_t allocation) const {
            (a.is_pooled ? " of a pool" : "") + (offset > 0 ? ", byte " + std::to_string(offset) : "");
 }
 
-// The first product of a step reads weights, so it has a stream on which they are not being written: all updates of the
-// step before have come there, and none of this step.
-void Run::look_at_weights(abi::Stream stream) {
-    if (const std::shared_ptr<StepTally> before = std::exchange(weighed_, nullptr)) {
+// The first product of a step on a device reads weights, so it has a stream on which they are not being written: all
+// updates of the step before have come there, and none of this step.
+void Run::look_at_weights(abi::Stream stream, int device) {
+    if (const std::shared_ptr<StepTally> before = std::exchange(weighed_[device], nullptr)) {
         Batch batch;
         if (!free_.empty()) {
             batch.slots = std::move(free_.back());
@@ -214,7 +220,7 @@ void Run::look_at_weights(abi::Stream stream) {
         } else {
             batch.slots = meter_.slots();
         }
-        if (batch.slots) batch.weights = weights_.compare(meter_, stream, *batch.slots);
+        if (batch.slots) batch.weights = weights_.compare(meter_, stream, *batch.slots, device);
         if (!batch.weights.empty()) {
             batch.step = before;
             batch.fence = meter_.fence();
@@ -225,16 +231,23 @@ void Run::look_at_weights(abi::Stream stream) {
         }
         drain();
     }
-    if (!is_sampled() || !weights_.any() || !weights_.copy(meter_, stream)) return;
-    weighed_ = step_;
-    ++weighed_->open;
+    if (!is_sampled() || !weights_.any() || !weights_.copy(meter_, stream, device)) return;
+    weighed_[device] = steps_.work();
+    ++steps_.work()->open;
+}
+
+// A step waits for its weights only until the end of the next one.
+void Run::leave_weights(const std::shared_ptr<StepTally>& ended) {
+    for (auto& [device, step] : weighed_)
+        if (step && step != ended && step->is_ended) --std::exchange(step, nullptr)->open;
+    ended->is_ended = true;
 }
 
 // ---- Calls. ------------------------------------------------------------------------------------------
 
 // The steps whose weights are compared, and in which the first product of each place is computed again in part.
 bool Run::is_sampled() const {
-    const auto next = static_cast<std::uint64_t>(last_step_ + 1);
+    const std::uint64_t next = number_of_step();
     return next % 32 == 0 || (next < 32 && std::has_single_bit(next));
 }
 
@@ -243,10 +256,13 @@ Run::Ticket Run::before(PlaceId place, const Product& product) {
     const Lock lock = lock_soon(kPatience);
     if (!lock) return {};
     if (finished_) return {};
+    const int device = Meter::device();
+    if (device >= 0) devices_.insert(device);
     Call call;
-    if (!std::exchange(step().has_products, true)) look_at_weights(product.stream);
-    StepTally& s = step();
-    const auto [record, ordinal] = s.count(places_, place, product);
+    call.step = steps_.work();
+    StepTally& s = *call.step;
+    if (s.devices.insert(device).second) look_at_weights(product.stream, device);
+    const auto [record, ordinal] = s.count(places_, place, device, product);
     call.record = record;
     call.ordinal = ordinal;
     const bool bf16 = product.inputs[0].dtype == DType::bf16;
@@ -279,7 +295,9 @@ Run::Ticket Run::before(const Collective& c) {
     if (finished_) return {};
     Call call;
     call.product = false;
-    StepTally& s = step();
+    if (c.device >= 0) devices_.insert(c.device);
+    call.step = steps_.work();
+    StepTally& s = *call.step;
     const auto [record, ordinal] = s.count(c);
     call.record = record;
     call.ordinal = ordinal;
@@ -289,6 +307,10 @@ Run::Ticket Run::before(const Collective& c) {
     }
     // What is moved and not added up keeps its values.
     if (!*c.reduction || c.dtype == DType::unknown || !c.send || c.sent == 0) return {};
+    if (is_of_other_device(c)) {
+        ++unmeasured_;
+        return {};
+    }
     const cpu::TensorView view = cpu::contiguous(c.send, c.dtype, static_cast<std::int64_t>(c.sent));
     call.inputs = 1;
     const Ticket ticket = measure(call, c.stream, &view);
@@ -307,18 +329,26 @@ void Run::after(Ticket ticket, const Collective& c, bool succeeded) {
     sketch_result(ticket, c.stream, succeeded);
 }
 
+// NCCL uses the default stream of the rank's device, which is ours only while that device is current.
+bool Run::is_of_other_device(const Collective& c) const {
+    if (!abi::is_default(c.stream) || c.device < 0) return false;
+    const int here = Meter::device();
+    return here >= 0 && here != c.device;
+}
+
 void Run::chose(const Collective& c, const std::string& algorithm) {
     if (log_) log_->collective("chose", c, algorithm);
     const Lock lock = lock_soon(kPatience);
-    if (!lock || finished_ || !step_) return;
-    if (const auto collective = step_->find(c)) step_->add_algorithm(*collective, algorithm);
+    if (!lock || finished_) return;
+    StepTally& s = *steps_.work();
+    if (const auto collective = s.find(c)) s.add_algorithm(*collective, algorithm);
 }
 
 void Run::told(const Collective& c, const std::string& algorithm) {
     if (log_) log_->collective("told", c, algorithm);
     const Lock lock = lock_soon(kPatience);
     if (!lock || finished_) return;
-    StepTally& s = step();
+    StepTally& s = *steps_.work();
     s.add_algorithm(s.count(c).record, algorithm);
 }
 
@@ -333,13 +363,12 @@ bool Run::provide_slots() {
         batch_.slots = meter_.slots();
     }
     batch_.id = ++batches_;
-    batch_.step = step_;
-    if (batch_.slots) ++step().open;
     return batch_.slots != nullptr;
 }
 
 Run::Ticket Run::measure(Call call, abi::Stream stream, const cpu::TensorView* inputs) {
-    if (!options_.steps.contains(mp::Step{std::max(named_step_, std::int64_t{0})})) return {};
+    const std::int64_t number = steps_.own() >= 0 ? steps_.own() : std::max(named_step_, std::int64_t{0});
+    if (!options_.steps.contains(mp::Step{number})) return {};
     if (!provide_slots()) {
         ++unmeasured_;
         return {};
@@ -357,7 +386,8 @@ Run::Ticket Run::measure(Call call, abi::Stream stream, const cpu::TensorView* i
         ++unmeasured_;
         return {};
     }
-    batch_.calls.push_back(call);
+    ++call.step->open;
+    batch_.calls.push_back(std::move(call));
     return {batch_.id, batch_.calls.size() - 1};
 }
 
@@ -372,15 +402,16 @@ void Run::measure_result(Ticket ticket, abi::Stream stream, const cpu::TensorVie
 }
 
 void Run::sketch(Ticket ticket, const Collective& c) {
-    const auto next = static_cast<std::uint64_t>(last_step_ + 1);
+    const std::uint64_t next = number_of_step();
     const bool wanted = next % 256 == 0 || std::has_single_bit(next);
-    if (!wanted || step().sketches == kMostSketches) return;
+    StepTally& step = *steps_.work();
+    if (!wanted || step.sketches == kMostSketches) return;
     Sketching s = sketching_of(c);
     if (s.sent.count == 0) return;
     auto* const figures = batch_.slots->take<cuda::Sketch>(static_cast<int>(s.sent.count));
     if (!figures || !meter_.sketch(c.stream, s.sent, figures)) return;
     s.sent_figures = figures;
-    ++step().sketches;
+    ++step.sketches;
     batch_.sketches.emplace(ticket.call, std::move(s));
 }
 
@@ -396,11 +427,12 @@ void Run::sketch_result(Ticket ticket, abi::Stream stream, bool succeeded) {
 // The exact elements are in the memory of the stream until compare(), so no second product may begin meanwhile. One of
 // an older batch is lost.
 void Run::expect(Ticket ticket, Call& call, const Product& product) {
-    if (!is_sampled() || !product.is_plain || step().samples == kMostSamples) return;
+    StepTally& step = *call.step;
+    if (!is_sampled() || !product.is_plain || step.samples == kMostSamples) return;
     if (sampled_.batch == ticket.batch) return;
     call.sampled = sample_of(product, call.ordinal);
     if (!meter_.expect(product.stream, call.sampled)) return;
-    ++step().samples;
+    ++step.samples;
     sampled_ = ticket;
 }
 
@@ -462,14 +494,15 @@ void Run::drain() {
     while (!waiting_.empty() && waiting_.front().fence.passed()) {
         Batch& batch = waiting_.front();
         if (batch.fence.valid()) {
-            for (const Call& call : batch.calls) add(*batch.step, call);
+            for (const Call& call : batch.calls) add(*call.step, call);
             for (const auto& [call, sketches] : batch.sketches)
-                put_records(sketches, batch.step->record.sketches);
-            add(*batch.step, batch.weights);
+                put_records(sketches, batch.calls[call].step->record.sketches);
+            if (batch.step) add(*batch.step, batch.weights);
         } else {
             unmeasured_ += batch.calls.size();
         }
-        --batch.step->open;
+        for (const Call& call : batch.calls) --call.step->open;
+        if (batch.step) --batch.step->open;
         batch.slots->clear();
         free_.push_back(std::move(batch.slots));
         waiting_.pop_front();
@@ -542,7 +575,12 @@ bool Run::open() {
         return false;
     }
     recorder_ = std::move(*opened);
-    recorder_->process(describe(identity_));
+    trace::ProcessRecord process = describe(identity_);
+    const Members here = members();
+    process.local_ranks = here.count;
+    process.members = here.text;
+    process.nvtx_domains = nvtx::domains();
+    recorder_->process(process);
     return true;
 }
 
@@ -592,7 +630,7 @@ void Run::finish() noexcept {
         if (finished_) return;
         if (log_) log_->flush();
         // Without ranges that name steps the run is one step. Else the rest belongs to the step that did not end.
-        if (step_ && step_->calls > 0) end_step_locked(!any_step_);
+        for (const OpenSteps::Ended& rest : steps_.end_all()) end_step_locked(rest, !any_step_);
         if (!ended_.empty())
             for (trace::TimeRecord& time : activity::take(places_))
                 ended_.back()->record.times.push_back(std::move(time));

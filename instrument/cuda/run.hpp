@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -16,6 +17,7 @@
 #include "instrument/cuda/events.hpp"
 #include "instrument/cuda/memory_names.hpp"
 #include "instrument/cuda/meter.hpp"
+#include "instrument/cuda/open_steps.hpp"
 #include "instrument/cuda/ranges.hpp"
 #include "instrument/cuda/sketches.hpp"
 #include "instrument/cuda/skips.hpp"
@@ -39,9 +41,12 @@ public:
     const Place& enter(PlaceId parent, std::string_view range);
     MemoryNames& names() noexcept { return names_; }
 
-    // False: a step is open already, and this is a part of it.
+    // Around a range that names a step. False: another step is open already, and this is a part of it.
     bool begin_step(std::int64_t number);
     void end_step();
+    // The same for a range that may cross threads.
+    bool begin_step_apart(std::int64_t number);
+    void end_step_apart(std::int64_t number);
     // A program that counts its steps with mptrace_step().
     void step_done(bool skipped, double loss_scale);
     void name_tensor(NamedTensor);
@@ -81,6 +86,7 @@ public:
 private:
     // A call whose figures are on their way.
     struct Call {
+        std::shared_ptr<StepTally> step;
         bool product = true;
         std::size_t record = 0;  // index in the step's ops or collectives
         std::uint64_t ordinal = 0;
@@ -92,19 +98,19 @@ private:
         const void* into = nullptr;           // the memory of the result
         std::uint64_t allocation = 0;         // that had it then
     };
-    // Slots of one step, with the calls that use them.
+    // Slots, with the calls that use them.
     struct Batch {
         std::uint64_t id = 0;
-        std::shared_ptr<StepTally> step;
         std::unique_ptr<Slots> slots;
         std::vector<Call> calls;
         Meter::Fence fence;
-        std::vector<Weights::Compared> weights;     // of this step; then there are no calls
+        std::shared_ptr<StepTally> step;            // of the weights
+        std::vector<Weights::Compared> weights;     // then there are no calls
         std::map<std::size_t, Sketching> sketches;  // by the index of the call
     };
 
-    void saw(Phase) noexcept;
-    StepTally& step();
+    bool begin(std::int64_t number, bool of_thread);
+    std::uint64_t number_of_step() const;
     Ticket measure(Call, abi::Stream, const cpu::TensorView* inputs);
     void measure_result(Ticket, abi::Stream, const cpu::TensorView&, bool succeeded);
     void expect(Ticket, Call&, const Product&);
@@ -116,8 +122,10 @@ private:
     bool provide_slots();
     void close_batch();
     bool is_sampled() const;
-    void look_at_weights(abi::Stream);
-    void end_step_locked(bool ended);
+    void look_at_weights(abi::Stream, int device);
+    void leave_weights(const std::shared_ptr<StepTally>& ended);
+    bool is_of_other_device(const Collective&) const;
+    void end_step_locked(const OpenSteps::Ended&, bool ended);
     void add(StepTally&, const Call&) const;
     static void add(StepTally&, std::vector<Weights::Compared>&);
     void drain();
@@ -139,22 +147,22 @@ private:
     Lock lock_soon(std::chrono::milliseconds most) const;
     mutable std::timed_mutex mutex_;
     mutable std::atomic<std::uint64_t> missed_{0};  // calls that did not get the lock
-    std::shared_ptr<StepTally> step_;               // that runs
+    OpenSteps steps_;
     std::deque<std::shared_ptr<StepTally>> ended_;  // in their order, not written
-    Batch batch_;                                   // of the step that runs
+    Batch batch_;                                   // that is being filled
     Ticket sampled_;             // the product whose exact elements are on their way; one at a time
     std::deque<Batch> waiting_;  // for the device
     std::vector<std::unique_ptr<Slots>> free_;
     std::uint64_t batches_ = 0;
     Meter meter_;
     Weights weights_;
-    std::atomic<unsigned> phases_{0};  // whose ranges began since the step did
     Skips skips_;
     bool closing_ = false;
-    std::shared_ptr<StepTally> weighed_;  // the step before which the weights were copied
+    std::map<int, std::shared_ptr<StepTally>>
+        weighed_;            // the step before which a device's weights were copied
+    std::set<int> devices_;  // that were used
     std::int64_t last_step_ = -1;
     std::int64_t named_step_ = -1;
-    bool in_step_ = false;
     bool any_step_ = false;
     std::int64_t written_ = 0;
     std::int64_t step_began_ns_ = 0;

@@ -19,9 +19,9 @@ void count_dtype(trace::StepRecord& record, DType dtype) {
 
 }  // namespace
 
-StepTally::Counted StepTally::count(const Places& places, PlaceId id, const Product& product) {
+StepTally::Counted StepTally::count(const Places& places, PlaceId id, int device, const Product& product) {
     const DType dtype = product.result.dtype;
-    const auto [at, fresh] = ops_.try_emplace({id, product.op, dtype}, record.ops.size());
+    const auto [at, fresh] = ops_.try_emplace({id, product.op, dtype, device}, record.ops.size());
     if (fresh) {
         const Place& place = places[id];
         trace::OpRecord& op = record.ops.emplace_back();
@@ -30,6 +30,7 @@ StepTally::Counted StepTally::count(const Places& places, PlaceId id, const Prod
         op.op = product.op;
         op.dtype = dtype;
         op.first = calls;
+        op.device = static_cast<std::uint64_t>(device + 1);
     }
     trace::OpRecord& op = record.ops[at->second];
     ++op.calls;
@@ -43,14 +44,16 @@ StepTally::Counted StepTally::count(const Places& places, PlaceId id, const Prod
 }
 
 StepTally::Counted StepTally::count(const Collective& c) {
-    const auto [at, fresh] =
-        collectives_.try_emplace({c.op, c.reduction, c.dtype, c.ranks}, record.collectives.size());
+    const auto [at, fresh] = collectives_.try_emplace(kind_of(c), record.collectives.size());
     if (fresh) {
         trace::CollectiveRecord& collective = record.collectives.emplace_back();
         collective.op = c.op;
         collective.reduction = c.reduction;
         collective.dtype = c.dtype;
         collective.ranks = static_cast<std::uint64_t>(std::max(c.ranks, 0));
+        collective.communicator = c.communicator;
+        collective.member = static_cast<std::uint64_t>(c.rank + 1);
+        collective.device = static_cast<std::uint64_t>(c.device + 1);
     }
     trace::CollectiveRecord& collective = record.collectives[at->second];
     ++collective.calls;
@@ -60,7 +63,7 @@ StepTally::Counted StepTally::count(const Collective& c) {
 }
 
 std::optional<std::size_t> StepTally::find(const Collective& c) const {
-    const auto found = collectives_.find({c.op, c.reduction, c.dtype, c.ranks});
+    const auto found = collectives_.find(kind_of(c));
     if (found == collectives_.end()) return std::nullopt;
     return found->second;
 }
@@ -71,6 +74,10 @@ void StepTally::add_algorithm(std::size_t collective, const std::string& algorit
     std::string& text = record.collectives[collective].algorithms;
     text.clear();
     for (const std::string& one : all) text += (text.empty() ? "" : ", ") + one;
+}
+
+void StepTally::leave_out_devices() {
+    for (trace::OpRecord& op : record.ops) op.device = 0;
 }
 
 void StepTally::name_forward() {

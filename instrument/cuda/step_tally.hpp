@@ -18,8 +18,9 @@ namespace mp::raw {
 struct StepTally {
     trace::StepRecord record;
     std::uint64_t calls = 0;  // so far: the order of events
-    std::size_t open = 0;     // batches whose figures are not there yet
-    bool has_products = false;
+    std::size_t open = 0;     // figures that are not there yet
+    bool is_ended = false;
+    std::set<int> devices;  // whose first product of the step has come
     // Ranges of backward and of the optimizer were in it; or the program told whether it skipped it.
     bool trained = false, updated = false, told = false;
     int samples = 0;   // products of which elements were computed again
@@ -30,19 +31,26 @@ struct StepTally {
         std::size_t record = 0;
         std::uint64_t ordinal = 0;
     };
-    Counted count(const Places&, PlaceId, const Product&);
+    Counted count(const Places&, PlaceId, int device, const Product&);
     Counted count(const Collective&);
 
     std::optional<std::size_t> find(const Collective&) const;
     void add_algorithm(std::size_t collective, const std::string&);
+
+    // Where one device did all, its number says nothing.
+    void leave_out_devices();
 
     // A program whose ranges name its backward names its forward by leaving it without a name.
     void name_forward();
     void name_forward_times();
 
 private:
-    using Kind = std::tuple<std::string, std::string, DType, int>;  // of a collective
-    std::map<std::tuple<PlaceId, const char*, DType>, std::size_t> ops_;
+    // Of a collective, with the communicator and the rank in it.
+    using Kind = std::tuple<std::string, std::string, DType, int, std::uint64_t, int>;
+    static Kind kind_of(const Collective& c) {
+        return {c.op, c.reduction, c.dtype, c.ranks, c.communicator, c.rank};
+    }
+    std::map<std::tuple<PlaceId, const char*, DType, int>, std::size_t> ops_;  // with the device
     std::map<Kind, std::size_t> collectives_;
     std::map<std::size_t, std::set<std::string>> algorithms_;  // by collective
 };

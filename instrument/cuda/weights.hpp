@@ -30,16 +30,16 @@ public:
     void name(NamedTensor);
     bool any() const { return !weights_.empty(); }
 
-    // Copies the weights on `stream`. False: nothing was copied.
-    bool copy(Meter&, abi::Stream stream);
+    // Copies the weights of a device on a stream of it. False: nothing was copied.
+    bool copy(Meter&, abi::Stream, int device);
     // The record of each weight, and where its figure will be; null: it was not copied.
     struct Compared {
         trace::TensorRecord record;
         const cpu::Stagnation* figure = nullptr;
     };
-    // Launches the comparison with the copies. Empty: nothing was launched.
-    std::vector<Compared> compare(Meter&, abi::Stream, Slots&);
-    std::uint64_t too_large() const { return too_large_; }
+    // Launches the comparison with the copies of a device. Empty: nothing was launched.
+    std::vector<Compared> compare(Meter&, abi::Stream, Slots&, int device);
+    std::uint64_t too_large() const;
     // Times that a tensor was not read, because the memory under its name is another or smaller.
     std::uint64_t gone() const { return gone_; }
 
@@ -47,16 +47,20 @@ private:
     struct Weight {
         NamedTensor tensor;
         DeviceMemory copy;
-        std::uint64_t allocation = 0;  // that had the tensor when it was copied
-        bool copied = false;
+        std::uint64_t extent = 0;  // of the allocations that had the tensor when it was copied
+        int device = -1;           // that has the memory; -1: unknown, then any device reads it
+        bool copied = false, too_large = false;
     };
+    static bool is_on(const Weight& w, int device) {
+        return w.device < 0 || device < 0 || w.device == device;
+    }
     // A 16-bit parameter with an fp32 master is its rounding: its master is what the optimizer changes.
     bool is_working_copy(const Weight&) const;
     trace::TensorRecord record_of(const Weight&) const;
 
     std::map<const void*, Weight> weights_;
     bool has_masters_ = false;
-    std::uint64_t bytes_ = 0, too_large_ = 0, gone_ = 0;
+    std::uint64_t bytes_ = 0, gone_ = 0;
 };
 
 }  // namespace mp::raw

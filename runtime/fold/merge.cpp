@@ -116,6 +116,7 @@ void Partial::merge(const Partial& other) {
         for (std::size_t i = 0; i < from.sums.size(); ++i) at->second.sums[i].add(from.sums[i]);
         keep_worst(into.worst_phi, into.worst_at, from.total.worst_phi, from.total.worst_at);
         keep_earliest(into.first_nonfinite, from.total.first_nonfinite);
+        keep_lost(into, from.total.first_lost, from.total.lost_by);
     }
     sketches_.merge(other.sketches_);
     for (const auto& [key, time] : other.times_) {

@@ -185,4 +185,11 @@ RunModel Partial::model(const std::string& directory) const {
     return m;
 }
 
+std::uint64_t ranks_of(const RunModel& model) {
+    std::uint64_t ranks = 0;
+    for (const RankFacts& r : model.ranks)
+        ranks += static_cast<std::uint64_t>(std::max(r.process.local_ranks, 1));
+    return ranks;
+}
+
 }  // namespace mp::trace

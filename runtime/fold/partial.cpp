@@ -98,7 +98,7 @@ void Partial::step(const StepRows& rows, const OpColumns* ops, const NameList& l
     for (std::size_t i = 0; i < s.tensors.size(); ++i)
         tensors_.add(i, s.tensors[i], names_.id(rows.tensors[i], list), rank_, s.step, s.sampled);
     for (const CollectiveRecord& c : s.collectives) add(c, s.step);
-    for (const SketchRecord& r : s.sketches) sketches_.add(r, s.step);
+    for (const SketchRecord& r : s.sketches) sketches_.add(r, s.step, rank_);
     for (const TimeRecord& t : s.times) {
         auto& [kernels, ns] = times_[{t.layer, t.phase}];
         kernels += t.kernels;
@@ -237,6 +237,8 @@ void Partial::add(const CollectiveRecord& r, Step step) {
     keep_worst(t.worst_phi, t.worst_at, phi_of(r.error_squares, r.sum_squares, r.compared, r.dtype),
                {rank_, step});
     if (r.made_nonfinite > 0 || r.lost_results > 0) keep_earliest(t.first_nonfinite, step);
+    if (r.lost_results > 0)
+        keep_lost(t, {rank_, step}, {r.communicator, Rank{known_number(r.member)}, known_number(r.device)});
 }
 
 void Partial::add_exponents(const OpColumns& ops, const NameList& list) {

@@ -89,6 +89,11 @@ inline bool earlier(const Place& a, const Place& b) {
     return std::tuple(a.step, a.rank) < std::tuple(b.step, b.rank);
 }
 
+inline bool precedes(const Place& a, const Member& whose, const Place& b, const Member& other) {
+    return std::tie(a.step, a.rank, whose.communicator, whose.rank) <
+           std::tie(b.step, b.rank, other.communicator, other.rank);
+}
+
 // The worse value and where it was seen. A NaN is the worst; a value below 0 was not measured.
 inline void keep_worst(double& worst, Place& at, double value, const Place& where) {
     if (value < 0 || is_worse(worst, value)) return;
@@ -102,6 +107,13 @@ inline void keep_earliest(Step& kept, Step other) {
 }
 inline void keep_earliest(Place& kept, const Place& other) {
     if (other.step.known() && (!kept.step.known() || earlier(other, kept))) kept = other;
+}
+
+inline void keep_lost(CollectiveTotal& into, const Place& at, const Member& whose) {
+    if (!at.step.known()) return;
+    if (into.first_lost.step.known() && !precedes(at, whose, into.first_lost, into.lost_by)) return;
+    into.first_lost = at;
+    into.lost_by = whose;
 }
 
 inline void keep_worse(Cell& into, const Cell& other) {

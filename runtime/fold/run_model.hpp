@@ -22,6 +22,13 @@ struct Place {
     Step step;
 };
 
+// A rank of a communicator of NCCL. A process may have several.
+struct Member {
+    std::uint64_t communicator = 0;  // 0: unknown
+    Rank rank;
+    std::int32_t device = -1;
+};
+
 // One step of the first optimizer, over all ranks. A step that was done again after a restart (torchelastic counts
 // them) is what it was the last time.
 struct StepSummary {
@@ -145,6 +152,8 @@ struct CollectiveTotal {
     double worst_phi = 0;    // of the error against the fp32 reduction, per step and rank
     Place worst_at;
     Step first_nonfinite;
+    Place first_lost;  // of a result that is not finite, in a CUDA program, and whose it was
+    Member lost_by;
     // Blocks of which the sketches of all ranks were put together; then the sums of `total` are theirs.
     std::uint64_t sketched = 0;
     // The one of them with the largest error; of equal ones the first.
@@ -154,7 +163,8 @@ struct CollectiveTotal {
         double share = 0;  // of the squared errors of all blocks
     } worst_block;
     std::uint64_t differing = 0;  // blocks that one rank received with other values than the others
-    Place differs_at;             // the first of them
+    Place differs_at;             // the first of them, and whose it was
+    Member differs_for;
 };
 
 // What kernels took on the device, over steps and ranks.
@@ -228,6 +238,16 @@ struct RunModel {
     std::uint64_t seeds_after_first = 0, external_after_first = 0;  // as in CoverageSum
     std::int64_t total_wall_ns = 0;                                 // of the slowest rank
 };
+
+// A number of which a record has 1 more, or 0 where it is not known; -1: it is not.
+inline int known_number(std::uint64_t one_more) {
+    return one_more > 0 && one_more <= 1 << 30 ? static_cast<int>(one_more) - 1 : -1;
+}
+// The number of the device that ran an op; -1: its process used one alone.
+inline int device_of(const OpRecord& op) { return known_number(op.device); }
+
+// Ranks that left recordings: a process of a CUDA program may have several.
+std::uint64_t ranks_of(const RunModel&);
 
 struct FoldOptions {
     std::size_t columns = 512;   // of the map

@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "runtime/fold/op_table.hpp"
+#include "runtime/fold/parts.hpp"
 
 namespace mp::trace {
 namespace {
@@ -20,6 +21,7 @@ struct Errors {
     ExactSum squares, results;
     std::uint64_t differing = 0;
     Place differs_at;
+    Member differs_for;
     double worst_error = 0;  // squared
     CollectiveTotal::WorstBlock worst{};
 };
@@ -32,14 +34,14 @@ bool precedes(const Received& a, const Received& b, bool less) {
 
 }  // namespace
 
-void SketchTable::add(const SketchRecord& r, Step step) {
+void SketchTable::add(const SketchRecord& r, Step step, Rank process) {
     if (!std::isfinite(r.sent) || (r.has_received && !std::isfinite(r.received))) return;
     Block block;
     block.step = step;
     block.sent.add(r.sent);
     block.senders = 1;
     block.receivers = r.has_received;
-    block.least = block.most = {r.received, r.received_squares, r.rank};
+    block.least = block.most = {r.received, r.received_squares, r.rank, process};
     merge({r.communicator, r.call, r.first, r.length, r.elements, r.ranks, r.dtype, r.op, r.reduction},
           block);
 }
@@ -79,10 +81,10 @@ void SketchTable::put(RunModel& model) const {
         if (!(error <= kUnrelated * right.squares)) continue;
         Errors& errors = all[{op, reduction, dtype, ranks}];
         if (right.sum != wrong.sum) {
-            const Place at{Rank{static_cast<std::int32_t>(wrong.rank)}, block.step};
-            const Place& before = errors.differs_at;
-            if (errors.differing++ == 0 || std::tie(at.step, at.rank) < std::tie(before.step, before.rank))
-                errors.differs_at = at;
+            const Place at{wrong.process, block.step};
+            const Member whose{communicator, Rank{static_cast<std::int32_t>(wrong.rank)}, -1};
+            if (errors.differing++ == 0 || precedes(at, whose, errors.differs_at, errors.differs_for))
+                errors.differs_at = at, errors.differs_for = whose;
             continue;
         }
         ++errors.blocks;
@@ -100,6 +102,7 @@ void SketchTable::put(RunModel& model) const {
         const Errors& errors = found->second;
         c.differing = errors.differing;
         c.differs_at = errors.differs_at;
+        c.differs_for = errors.differs_for;
         if (errors.blocks < kFewestBlocks) continue;
         c.sketched = errors.blocks;
         c.worst_block = errors.worst;

@@ -14,7 +14,7 @@ namespace mp::trace {
 
 class SketchTable {
 public:
-    void add(const SketchRecord&, Step);
+    void add(const SketchRecord&, Step, Rank process);
     void merge(const SketchTable&);
     // Adds the errors of the blocks of which all ranks are known to the collectives of the model.
     void put(RunModel&) const;
@@ -26,7 +26,8 @@ private:
     // What a rank received. Of equal values the one of the lowest rank is kept.
     struct Received {
         double sum = 0, squares = 0;
-        std::uint64_t rank = 0;
+        std::uint64_t rank = 0;  // in the communicator
+        Rank process;
     };
     struct Block {
         Step step;

@@ -101,6 +101,7 @@ private:
         if (!f.more_layers.empty()) more["moreLayers"] = f.more_layers;
         if (f.step.known()) more["step"] = f.step.value;
         if (f.rank.known()) more["rank"] = f.rank.value;
+        if (f.device >= 0) more["device"] = f.device;
         out["properties"] = std::move(more);
         return out;
     }

@@ -42,6 +42,7 @@ std::string place_of(const Finding& f) {
     if (f.phase != Phase::unknown) parts.emplace_back(name_of(f.phase));
     if (f.step.known()) parts.push_back("step " + std::to_string(f.step.value));
     if (f.rank.known()) parts.push_back("rank " + std::to_string(f.rank.value));
+    if (f.device >= 0) parts.push_back("device " + std::to_string(f.device));
     if (!f.source.empty()) parts.push_back(shown(f.source));
     std::string out;
     for (const std::string& part : parts) out += (out.empty() ? "" : " · ") + part;

@@ -22,6 +22,7 @@ struct Finding {
     std::string op;     // "aten::addmm"
     Phase phase = Phase::unknown;
     Rank rank;              // unknown: all, or not about one
+    int device = -1;        // of a process that uses several; -1: not about one
     Step step;              // first seen; unknown: not about one
     std::string source;     // "train.py:88"; empty: unknown
     std::string message;    // one sentence: what happened, with its figures

@@ -18,6 +18,8 @@ void put_number(Json& into, const std::string& key, double value) {
 Json known(Rank rank) { return rank.known() ? Json(rank.value) : Json(nullptr); }
 Json known(Step step) { return step.known() ? Json(step.value) : Json(nullptr); }
 
+Json known_device(int device) { return device >= 0 ? Json(device) : Json(nullptr); }
+
 Json finding_entry(const Finding& f) {
     Json one;
     one["rule"] = f.rule;
@@ -27,6 +29,7 @@ Json finding_entry(const Finding& f) {
     one["op"] = f.op;
     one["phase"] = name_of(f.phase);
     one["rank"] = known(f.rank);
+    one["device"] = known_device(f.device);
     one["step"] = known(f.step);
     one["source"] = f.source;
     one["message"] = f.message;

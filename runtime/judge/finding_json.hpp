@@ -16,6 +16,7 @@ using Json = nlohmann::ordered_json;
 void put_number(Json& into, const std::string& key, double value);
 Json known(Rank);
 Json known(Step);
+Json known_device(int);
 Json finding_entry(const Finding&);
 
 }  // namespace mp::trace

@@ -131,6 +131,7 @@ FirstOverflow first_overflow_of(const RunModel& model, const std::vector<SkipVer
     out.phase = first->total.phase;
     out.dtype = first->total.dtype;
     out.rank = first->first_origin.rank;
+    out.device = device_of(op);
     out.step = first->first_origin.step;
     out.nonfinite =
         op.compared > 0 || op.nonfinite_real > 0 ? op.nonfinite_real : op.nan + op.pos_inf + op.neg_inf;

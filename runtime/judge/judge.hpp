@@ -50,6 +50,7 @@ struct FirstOverflow {
     Phase phase = Phase::unknown;
     DType dtype = DType::unknown;
     Rank rank;
+    int device = -1;  // as in Finding
     Step step;
     std::uint64_t nonfinite = 0, elements = 0;
     double input_amax = 0, twin_amax = 0;

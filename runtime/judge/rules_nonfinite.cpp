@@ -114,6 +114,7 @@ Finding shared_nan(const OpSum& sum, const RunModel& m) {
     Finding f = finding_at("MPT001", Severity::error, sum.total);
     const OpRecord& op = sum.at_origin;
     f.rank = sum.first_origin.rank;
+    f.device = device_of(sum.at_origin);
     f.step = sum.first_origin.step;
     if (!sum.at_origin.source.empty()) f.source = sum.at_origin.source;
     f.message = (sum.total.layer.empty() ? "" : shown(sum.total.layer) + " ") +
@@ -162,6 +163,7 @@ std::string what_to_do(const OpSum& sum) {
 Finding overflow_of(const OpSum& sum, std::size_t order) {
     Finding f = finding_at("MPT001", Severity::error, sum.total);
     f.rank = sum.first_origin.rank;
+    f.device = device_of(sum.at_origin);
     f.step = sum.first_origin.step;
     if (!sum.at_origin.source.empty()) f.source = sum.at_origin.source;
     f.message = what_happened(sum);

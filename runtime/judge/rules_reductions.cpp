@@ -13,6 +13,7 @@
 #include "runtime/judge/importance.hpp"
 #include "runtime/judge/rule_pack.hpp"
 #include "runtime/judge/rules.hpp"
+#include "runtime/trace/communicator_text.hpp"
 #include "runtime/trace/display.hpp"
 
 namespace mp::trace {
@@ -23,6 +24,13 @@ constexpr std::uint64_t kFewest = 1024;
 std::string layer_of(const std::string& parameter) {
     const std::size_t dot = parameter.rfind('.');
     return dot == std::string::npos ? parameter : parameter.substr(0, dot);
+}
+
+// "rank 1 of communicator 9f3c": a rank of another communicator may have the same number.
+std::string member_text(const Member& member) {
+    return "rank " + std::to_string(member.rank.value) +
+           (member.communicator != 0 ? " of " + communicator_text(member.communicator) : "") +
+           (member.device >= 0 ? " on device " + std::to_string(member.device) : "");
 }
 
 // In three digits, because such a share is small: "+0.195 %".
@@ -61,18 +69,20 @@ void judge_average(Case& c, const CollectiveTotal& t) {
 // Without a twin: the inputs were finite on every rank, as each of them measured, and a result was not.
 void judge_lost_reduction(Case& c, const CollectiveTotal& t) {
     const CollectiveRecord& r = t.total;
-    const bool all_ranks = r.ranks > 0 && c.model.missing.empty() && c.model.ranks.size() >= r.ranks;
+    const bool all_ranks = r.ranks > 0 && c.model.missing.empty() && ranks_of(c.model) >= r.ranks;
     if (has_twin(c.model) || r.lost_results == 0 || r.lost_inputs > 0 || !all_ranks) return;
     if (explained_by_scale(c, t.first_nonfinite)) return;
     Finding f = finding("MPT050", Severity::error);
     f.op = r.op;
+    f.rank = t.first_lost.rank;
     f.step = t.first_nonfinite;
     f.source = r.memory;
     f.value = static_cast<double>(r.lost_results);
     f.importance = importance::kReductionOverflow();
     f.message = shown(r.op) + " in " + std::string(name_of(r.dtype)) +
                 " gave values that are not finite in " + counted(r.lost_results, "call") +
-                " from inputs that are finite on every rank";
+                " from inputs that are finite on every rank" +
+                (t.lost_by.rank.known() ? ", first on " + member_text(t.lost_by) : "");
     f.advice = "reduce in fp32, or divide by the number of ranks before the sum";
     c.out.findings.push_back(std::move(f));
 }
@@ -103,8 +113,8 @@ void judge_differing(Case& c, const CollectiveTotal& t) {
     f.value = static_cast<double>(t.differing);
     f.unit = "blocks";
     f.importance = importance::kReductionError();
-    f.message = shown(t.total.op) + " in " + std::string(name_of(t.total.dtype)) + " gave rank " +
-                std::to_string(f.rank.value) +
+    f.message = shown(t.total.op) + " in " + std::string(name_of(t.total.dtype)) + " gave " +
+                member_text(t.differs_for) +
                 " other values than the other ranks (sampled: " + counted(t.differing, "block") + ")";
     f.advice = "look for work on another stream that writes the buffer without waiting for the collective";
     c.out.findings.push_back(std::move(f));

@@ -239,6 +239,7 @@ SkipVerdict verdict_of(const SkipFacts& facts) {
     v.layer = facts.origin.layer;
     v.op = facts.origin.op;
     v.rank = facts.origin_rank;
+    v.device = device_of(facts.origin);
     if (const SkipFacts::Gradient* g = culprit(facts)) {
         v.parameter = g->name;
         if (facts.origin.op.empty()) v.rank = g->rank;

@@ -25,6 +25,7 @@ struct SkipVerdict {
     std::string parameter;  // the first parameter whose gradient is not finite; empty: unknown
     std::string layer, op;  // where the first non-finite value was made
     Rank rank;
+    int device = -1;  // as in Finding
     double loss_scale = 0;
     bool ranks_disagree = false;
     bool scale_helps = false;     // a sum over ranks overflowed that fits at a lower loss scale

@@ -115,6 +115,8 @@ Json run_section(const RunModel& model) {
         Json one;
         one["rank"] = rank_of(r);
         one["local_rank"] = r.process.local_rank < 0 ? Json(nullptr) : Json(r.process.local_rank);
+        one["local_ranks"] = r.process.local_ranks;
+        one["members"] = r.process.members;
         one["restart"] = r.process.restart;
         one["host"] = r.process.host;
         one["pid"] = r.process.pid;

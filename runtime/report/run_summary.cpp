@@ -17,7 +17,7 @@ constexpr std::string_view kOurs = "mp-trace: ";
 constexpr std::size_t kMaxLines = 8;
 
 std::string first_line(const RunModel& model, const Judgement& judgement) {
-    std::string out = counted(model.step_count, "step") + ", " + counted(model.ranks.size(), "rank");
+    std::string out = counted(model.step_count, "step") + ", " + ranks_text(model);
     if (const std::string loss = loss_text(model, judgement); !loss.empty()) out += " · " + loss;
     if (model.skipped_steps) out += " · " + counted(model.skipped_steps, "step") + " skipped";
     if (model.step_count > 0 && outcome_of(judgement) == Outcome::pass) out += " · nothing found";
@@ -29,7 +29,7 @@ std::string overflow_line(const FirstOverflow& o) {
     std::string out = "  first overflow   " + shown_short(o.layer, 60) + "  " + shown_short(o.op, 40) + "  " +
                       std::string(name_of(o.phase));
     if (o.step.known()) out += "  step " + std::to_string(o.step.value);
-    if (o.rank.known()) out += "  rank " + std::to_string(o.rank.value);
+    out += whose_text(o.rank, o.device);
     out += "  " + std::string(name_of(o.dtype));
     if (o.twin_amax > 0) out += "  (twin: " + figure(o.twin_amax) + ")";
     return out;

@@ -167,6 +167,13 @@ Outcome outcome_of(const Judgement& judgement) {
     return worst == Severity::warning ? Outcome::warn : Outcome::pass;
 }
 
+std::string ranks_text(const RunModel& model) {
+    const std::uint64_t ranks = ranks_of(model), processes = model.ranks.size();
+    return counted(ranks, "rank") + (ranks == processes ? ""
+                                                        : " in " + std::to_string(processes) +
+                                                              (processes == 1 ? " process" : " processes"));
+}
+
 std::string headline_of(const RunModel& model, const Judgement& judgement) {
     if (!judgement.findings.empty() && judgement.findings[0].severity != Severity::note) {
         const Finding& first = judgement.findings[0];
@@ -174,8 +181,7 @@ std::string headline_of(const RunModel& model, const Judgement& judgement) {
         return says_where ? first.message : first.layer + ": " + first.message;
     }
     if (!judgement.inconclusive.empty()) return judgement.inconclusive[0];
-    return "nothing found in " + counted(model.step_count, "step") + " of " +
-           counted(model.ranks.size(), "rank");
+    return "nothing found in " + counted(model.step_count, "step") + " of " + ranks_text(model);
 }
 
 Json verdict_section(const RunModel& model, const Judgement& judgement) {
@@ -208,6 +214,7 @@ Json first_overflow_section(const Judgement& judgement) {
     out["phase"] = name_of(o.phase);
     out["dtype"] = name_of(o.dtype);
     out["rank"] = known(o.rank);
+    out["device"] = known_device(o.device);
     out["step"] = known(o.step);
     out["source"] = o.source;
     out["nonfinite"] = o.nonfinite;
@@ -261,6 +268,7 @@ Json skips_section(const Judgement& judgement) {
         one["layer"] = s.layer;
         one["op"] = s.op;
         one["rank"] = known(s.rank);
+        one["device"] = known_device(s.device);
         put_number(one, "loss_scale", s.loss_scale);
         one["ranks_disagree"] = s.ranks_disagree;
         one["why"] = s.why;

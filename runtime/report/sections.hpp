@@ -37,6 +37,7 @@ Json loss_scale_section(const RunModel&);  // the steps at which it changes
 Json dtype_map_section(const RunModel&);
 Json checks_section(const Judgement&);
 Json collectives_section(const RunModel&);
+std::string ranks_text(const RunModel&);  // "2 ranks", "4 ranks in 2 processes"
 Json times_section(const RunModel&);
 
 // The op that the finding names. Null if the finding names no op or the op was not recorded.

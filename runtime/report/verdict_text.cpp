@@ -60,7 +60,7 @@ std::string agreement_text(const LossAgreement& a) {
 std::string strip_text(const RunModel& model, const Judgement& judgement) {
     std::string out = upper(name_of(outcome_of(judgement))) + "  " +
                       shown_short(headline_of(model, judgement), kWhole) + "\n      " +
-                      counted(model.step_count, "step") + ", " + counted(model.ranks.size(), "rank");
+                      counted(model.step_count, "step") + ", " + ranks_text(model);
     const double followed = fraction_of_ops(model.coverage);
     if (followed >= 0) out += ", twin of " + percent(followed) + " of the float ops";
     if (model.skipped_steps) out += ", " + std::to_string(model.skipped_steps) + " skipped";
@@ -157,7 +157,7 @@ std::string skips_text(const RunModel& model, const Judgement& judgement) {
     for (std::size_t i = 0; i < judgement.skips.size() && i < kMaxSkips; ++i) {
         const SkipVerdict& s = judgement.skips[i];
         out += "  step " + std::to_string(s.step.value);
-        if (s.rank.known()) out += "  rank " + std::to_string(s.rank.value);
+        out += whose_text(s.rank, s.device);
         for (const std::string* part : {&s.layer, &s.op, &s.parameter}) {
             if (!part->empty()) out += "  " + shown_short(*part, 80);
         }
@@ -240,12 +240,17 @@ std::string ranges_text(std::vector<std::int64_t> values) {
     return out;
 }
 
+std::string whose_text(Rank rank, int device) {
+    return (rank.known() ? "  rank " + std::to_string(rank.value) : "") +
+           (device >= 0 ? "  device " + std::to_string(device) : "");
+}
+
 std::string where_text(const Finding& f) {
     std::string out = f.layer.empty() ? "the run as a whole" : shown_short(f.layer, 80);
     if (!f.op.empty()) out += "  " + shown_short(f.op, 60);
     if (f.phase != Phase::unknown) out += "  " + std::string(name_of(f.phase));
     if (f.step.known()) out += "  step " + std::to_string(f.step.value);
-    if (f.rank.known()) out += "  rank " + std::to_string(f.rank.value);
+    out += whose_text(f.rank, f.device);
     if (!f.source.empty()) out += "  " + shown_short(f.source, 80);
     return out;
 }

@@ -21,6 +21,7 @@ bool is_about_a_kernel(const Finding&);  // what kernels of torch cost stands ap
 std::string loss_text(const RunModel&, const Judgement&);
 std::string phi_text(double);                        // "8.0 φ"; below 0: "not measured"
 std::string ranges_text(std::vector<std::int64_t>);  // "17, 34-36"; at most 8 ranges, then "..."
+std::string whose_text(Rank, int device);            // "  rank 1  device 0"; empty: not about one
 std::string where_text(const Finding&);              // "blocks.2.fc2  aten::addmm  forward  step 17  rank 1"
 std::string shown_short(std::string_view, std::size_t length = 160);  // shown(), cut in its middle
 

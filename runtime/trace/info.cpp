@@ -46,6 +46,7 @@ std::string row(const RunInfo::Entry& r) {
     if (c.lossy) out += "  LOSSY";
     if (!c.problems.empty()) out += "  " + std::to_string(c.problems.size()) + " PROBLEMS";
     out += c.ended ? "" : "  no orderly end";
+    if (!p.members.empty()) out += "\n    " + shown(p.members);
     return out + "\n";
 }
 

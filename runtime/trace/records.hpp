@@ -39,6 +39,12 @@ struct ProcessRecord {
     std::string framework;  // "torch 2.11.0"
     std::string adapter;    // version of the adapter that recorded
     Mode mode = Mode::watch;
+    // A CUDA program that has several ranks of its first communicator in this process: how many, and which:
+    // "rank 0 on device 0, rank 1 on device 1 of communicator 9f3c". Then `rank` is the launcher's alone. Else 0.
+    std::int32_t local_ranks = 0;
+    std::string members{};
+    // Of NVTX, that a CUDA program had made when its recording began, sorted: "NCCL (of a library), training".
+    std::string nvtx_domains{};
 };
 
 template <class V>
@@ -57,6 +63,9 @@ constexpr void fields(V&& v, Of<ProcessRecord>) {
     v(Field{"framework"}, &R::framework);
     v(Field{"adapter"}, &R::adapter);
     v(Field{"mode"}, &R::mode);
+    v(Field{"local_ranks"}.since(1), &R::local_ranks);
+    v(Field{"members"}.since(1), &R::members);
+    v(Field{"nvtx_domains"}.since(1), &R::nvtx_domains);
 }
 
 // A root of one backward(). The twin's value is absent (has_twin false) outside twin modes.
@@ -114,6 +123,12 @@ struct CollectiveRecord {
     std::string memory{};
     // What NCCL's profiler interface told, sorted: "RING/SIMPLE x 2, TREE/LL x 2", the last number that of channels.
     std::string algorithms{};
+    // Of NCCL's communicator: a number that all of its ranks know; 1 more than the rank in it that called, and than the
+    // number of that rank's device. 0: unknown. A process may have several ranks of a communicator; each has records of
+    // its own.
+    std::uint64_t communicator = 0;
+    std::uint64_t member = 0;
+    std::uint64_t device = 0;
 };
 
 template <class V>
@@ -137,6 +152,9 @@ constexpr void fields(V&& v, Of<CollectiveRecord>) {
     v(Field{"beyond", sum}.since(5), &R::beyond);
     v(Field{"memory", place}.since(6), &R::memory);
     v(Field{"algorithms", place}.since(6), &R::algorithms);
+    v(Field{"communicator", place}.since(7), &R::communicator);
+    v(Field{"member", place}.since(7), &R::member);
+    v(Field{"device", place}.since(7), &R::device);
 }
 
 // A block of the tensor of one reduction, as one rank saw it. `sent` and `received` are the sums of its elements times
@@ -347,6 +365,9 @@ struct OpRecord {
     // Number, from 1, of the first step whose optimizer ran although gradients were not finite, after which this op of
     // forward had inputs that are not finite; 0: none.
     double unguarded = 0;
+    // 1 more than the number of the device, in a CUDA program that uses several in one process; else 0. Each device has
+    // records of its own.
+    std::uint64_t device = 0;
     // Histogram of low-precision results, in sampled steps of a mode with a twin; empty: not taken.
     Exponents exponents;
 };
@@ -401,6 +422,7 @@ constexpr void fields(V&& v, Of<OpRecord>) {
     v(Field{"depth", largest}.since(3), &R::depth);
     v(Field{"emulated", sum}.since(4), &R::emulated);
     v(Field{"unguarded", smallest}.since(4), &R::unguarded);
+    v(Field{"device", place}.since(5), &R::device);
     v(Field{"added", sum}.in(sums), &R::added);
     v(Field{"absorbed", sum}.in(sums), &R::absorbed);
 }

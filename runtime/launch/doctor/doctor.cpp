@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 
 #include <unistd.h>
 
@@ -48,6 +49,9 @@ std::vector<std::string> adapter_directories(const DoctorRequest& request, const
 }
 
 DoctorReport examine(const DoctorRequest& request, const Layout& layout, const Plan& plan) {
+    std::error_code error;
+    if (std::filesystem::is_directory(request.program, error))
+        return {.sections = {recording_section(probe_recording(request.program))}};
     if (!request.program.empty()) {
         const std::string probe = parent_of(layout.preload) + "/libmptrace_cupti_probe.so";
         CuptiFacts cupti;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/trace/identity.hpp"
+#include "runtime/trace/records.hpp"
 
 // Results of the probes, as plain values: filled by probe.hpp, judged by sections.hpp. No decisions are
 // made here.
@@ -132,12 +133,21 @@ struct ProgramFacts {
     std::string path{};
     std::string fault{};  // not an ELF file, or one that cannot be read
     bool is_static = false;
-    bool torch = false, nvtx = false;
+    bool torch = false, nvtx = false, nvtx2 = false;
     bool shared_runtime = false, opens_driver = false;
     bool cublas = false, cublas_lt = false, static_cublas = false;
     bool nccl = false, static_nccl = false;
     std::string nccl_version{};  // of the NCCL in it, else of the one that it would load; empty: unknown
     std::map<std::string, std::string> places{};  // of libraries of tools (kCudaPlaces), and what has them
+    std::string sources{};                        // a CUDA file beside it, named as it is; empty: none
+};
+
+// What a run directory tells about what was seen.
+struct RecordingFacts {
+    std::string path{};
+    std::string fault{};
+    std::vector<trace::ProcessRecord> processes{};
+    std::vector<std::string> missing{};  // notes about what was not observed, once each
 };
 
 struct Facts {

@@ -51,6 +51,7 @@ CuptiAnswer probe_cupti(const std::string& library, const std::vector<std::strin
 CuptiAnswer cupti_from_bytes(std::string_view bytes);  // of an MpCuptiProbe
 
 ProgramFacts probe_program(const std::string& path);
+RecordingFacts probe_recording(const std::string& directory);
 
 CpuFacts probe_cpu(const Machine&);
 

@@ -2,7 +2,9 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +12,7 @@
 #include "runtime/launch/doctor/probe.hpp"
 #include "runtime/launch/elf.hpp"
 #include "runtime/launch/variables.hpp"
+#include "runtime/trace/reader.hpp"
 
 namespace mp::launch::doctor {
 namespace {
@@ -33,6 +36,7 @@ constexpr Text kTexts[] = {
     {"CUBLAS_WORKSPACE_CONFIG", &ProgramFacts::static_cublas},
     {"NCCL_DEBUG_SUBSYS", &ProgramFacts::static_nccl},
     {"NVTX_INJECTION64_PATH", &ProgramFacts::nvtx},
+    {"libnvToolsExt.so", &ProgramFacts::nvtx2},
     {"libtorch", &ProgramFacts::torch},
 };
 
@@ -86,11 +90,47 @@ void look(std::string_view piece, ProgramFacts& facts) {
         if (!(facts.*text.into)) facts.*text.into = piece.find(text.text) != std::string_view::npos;
 }
 
+// "train_gpt2.cu" beside "train_gpt2cu", "train_gpt2" or "train_gpt2.out".
+std::string source_beside(const std::string& program) {
+    std::string stem = std::filesystem::path(program).replace_extension().string();
+    for (const char* const end : {"", "cu"}) {
+        if (!stem.ends_with(end)) continue;
+        const std::string source = stem.substr(0, stem.size() - std::strlen(end)) + ".cu";
+        std::error_code error;
+        if (std::filesystem::is_regular_file(source, error)) return source;
+    }
+    return {};
+}
+
+bool tells_what_is_missing(const trace::NoteRecord& note) {
+    return note.kind == trace::NoteKind::disarmed ||
+           (note.kind == trace::NoteKind::not_observed && !note.text.starts_with("kernel seen by its name"));
+}
+
 }  // namespace
+
+RecordingFacts probe_recording(const std::string& directory) {
+    RecordingFacts facts;
+    facts.path = directory;
+    const Result<trace::Run> run = trace::read_run(directory);
+    if (!run) {
+        facts.fault = run.error().message;
+        return facts;
+    }
+    std::set<std::string> missing;
+    for (const trace::Recording& r : run->recordings) {
+        if (r.has_process) facts.processes.push_back(r.process);
+        for (const trace::NoteRecord& note : r.notes)
+            if (tells_what_is_missing(note)) missing.insert(note.text);
+    }
+    facts.missing.assign(missing.begin(), missing.end());
+    return facts;
+}
 
 ProgramFacts probe_program(const std::string& path) {
     ProgramFacts facts;
     facts.path = path;
+    facts.sources = source_beside(path);
     for (const char* const name : kCudaPlaces) {
         const char* const value = std::getenv(name);
         facts.places[name] = value ? value : "";

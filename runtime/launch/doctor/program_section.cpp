@@ -1,4 +1,5 @@
 #include "runtime/launch/doctor/sections.hpp"
+#include "runtime/trace/display.hpp"
 
 namespace mp::launch::doctor {
 namespace {
@@ -32,7 +33,47 @@ Line runtime_line(const ProgramFacts& p) {
     return {.key = "CUDA runtime", .value = "not found in the program"};
 }
 
+Line nvtx_line(const ProgramFacts& p) {
+    if (p.nvtx)
+        return {.key = "NVTX",
+                .verdict = Verdict::ok,
+                .value =
+                    "version 3 in the program: its ranges give steps and layers; its domains are known when "
+                    "it runs"};
+    if (p.nvtx2)
+        return {.key = "NVTX",
+                .value = "version 2 (libnvToolsExt): whether its ranges are seen was never tried",
+                .hint = "compile with the headers nvtx3/ of CUDA 10 or newer, which need no library"};
+    return {.key = "NVTX",
+            .verdict = Verdict::warn,
+            .value = "no ranges in the program: one step, no layers",
+            .hint = "nvtxRangePushA(\"Train step 3\"), or mptrace_step() of mptrace.h"};
+}
+
 }  // namespace
+
+Section recording_section(const RecordingFacts& r) {
+    Section section{.name = "recording", .lines = {}};
+    const auto add = [&section](Line line) { section.lines.push_back(std::move(line)); };
+    if (!r.fault.empty()) {
+        add({.key = "recording", .verdict = Verdict::note, .value = r.path + ": " + r.fault});
+        return section;
+    }
+    for (const trace::ProcessRecord& p : r.processes) {
+        const std::string who =
+            p.rank.known() ? "rank " + std::to_string(p.rank.value) : "pid " + std::to_string(p.pid);
+        add({.key = who,
+             .verdict = Verdict::ok,
+             .value = trace::shown(p.program) + ", " + trace::shown(p.framework)});
+        if (!p.members.empty()) add({.key = "  ranks of NCCL", .value = trace::shown(p.members)});
+        if (p.framework == trace::kRawFramework)
+            add({.key = "  NVTX domains",
+                 .value = p.nvtx_domains.empty() ? "the default one alone" : trace::shown(p.nvtx_domains)});
+    }
+    for (const std::string& text : r.missing)
+        add({.key = "not seen", .verdict = Verdict::warn, .value = trace::shown(text)});
+    return section;
+}
 
 Section program_section(const ProgramFacts& p) {
     Section section{.name = "program", .lines = {}};
@@ -68,14 +109,15 @@ Section program_section(const ProgramFacts& p) {
             "linked statically: its collectives are known by its profiler interface, without their operator";
     if (!p.nccl_version.empty()) nccl.value += "; version " + p.nccl_version;
     add(std::move(nccl));
-    add(p.nvtx ? Line{.key = "NVTX",
-                      .verdict = Verdict::ok,
-                      .value = "ranges in the program give steps and layers"}
-               : Line{.key = "NVTX",
-                      .verdict = Verdict::warn,
-                      .value = "no ranges in the program: one step, no layers",
-                      .hint = "nvtxRangePushA(\"Train step 3\"), or mptrace_step() of mptrace.h"});
+    add(nvtx_line(p));
     for (const auto& [name, owner] : p.places) add(place_line(name, owner));
+    if (!p.sources.empty())
+        add({.key = "sources",
+             .value = p.sources +
+                      " is beside it: mp-lint finds counts in bytes, sums in 16 bits and missing loss scales "
+                      "without a GPU",
+             .hint = "mp-lint " + p.sources + " -- the flags of its build, with -DNAME" +
+                     (p.nccl || p.static_nccl ? " of what turns NCCL on" : "")});
     return section;
 }
 

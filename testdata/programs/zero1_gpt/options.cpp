@@ -15,6 +15,7 @@ constexpr const char* kUsage =
     "  --steps N, --seed N, --lr X, --loss-scale X\n"
     "  --spawn N                    start N ranks; else RANK, WORLD_SIZE and --id-file (or ZERO1_ID_FILE)\n"
     "  --tf32                       fp32 products round their inputs to TF32\n"
+    "  --save FILE                  rank 0 writes the weights at the end\n"
     "  --graph                      forward pass as a CUDA graph\n"
     "defects:\n"
     "  --overflow-at STEP LAYER     a matrix product of that layer overflows; --overflow-rank R (0)\n"
@@ -53,6 +54,7 @@ Options parse(int argc, char** argv) {
         else if (flag == "--loss-scale") o.loss_scale = std::strtof(next(), nullptr);
         else if (flag == "--spawn") o.spawn = std::atoi(next());
         else if (flag == "--id-file") o.id_file = next();
+        else if (flag == "--save") o.save = next();
         else if (flag == "--overflow-at") o.overflow_step = std::atoi(next()), o.overflow_layer = std::atoi(next());
         else if (flag == "--overflow-rank") o.overflow_rank = std::atoi(next());
         else if (flag == "--half-accumulator") o.half_accumulator = true;

@@ -24,6 +24,7 @@ struct Options {
     int spawn = 0;                  // start this many ranks
     int rank = 0;
     int world = 1;
+    std::string save;               // where rank 0 writes the weights at the end
     std::string id_file;            // through which rank 0 passes NCCL's id to the others
     bool started = false;           // a launcher or --spawn set the rank
 };

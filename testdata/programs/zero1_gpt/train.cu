@@ -418,6 +418,11 @@ private:
         for (const Tensor* t : layout_.all())
             for (std::size_t i = 0; i < t->size; ++i)
                 moved += widen(now[t->at + i]) != widen(narrow<T>(t->centre + t->spread * random.uniform()));
+        if (o_.rank == 0 && !o_.save.empty()) {
+            std::FILE* const file = std::fopen(o_.save.c_str(), "wb");
+            if (!file || std::fwrite(now.data(), sizeof(T), now.size(), file) != now.size() || std::fclose(file) != 0)
+                fail("fopen", o_.save.c_str());
+        }
         if (o_.rank == 0)
             std::printf("weights %016llx moved %.4f\n", static_cast<unsigned long long>(hash),
                         static_cast<double>(moved) / static_cast<double>(now.size()));

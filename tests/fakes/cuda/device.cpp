@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -73,10 +74,11 @@ struct Device {
     std::mutex mutex;
     std::condition_variable changed;
     std::set<CUstream> streams;
-    CUstream_st* legacy = nullptr;
+    std::map<int, CUstream> legacy;  // by device
     std::map<const char*, std::size_t> memory, pinned;
     std::map<const char*, std::uint64_t> ids;  // of `memory`
-    std::set<const char*> pooled;              // among `memory`
+    std::map<const char*, int> owners;         // the devices of `memory`
+    std::set<const char*> pooled, mapped;      // among `memory`
     std::uint64_t allocations = 0;
     Guarded guarded;
     std::atomic<Hook> hook{nullptr};
@@ -84,6 +86,13 @@ struct Device {
     std::atomic<std::uint32_t> correlations{0};
     useconds_t late = 0;       // before each work of a stream
     std::uint64_t queue = ~0;  // works that wait in a stream; another one blocks its caller
+
+    // A stream that was destroyed has finished its work.
+    bool has(CUstream stream) const {
+        if (streams.count(stream) != 0) return true;
+        return std::any_of(legacy.begin(), legacy.end(),
+                           [stream](const auto& l) { return l.second == stream; });
+    }
 
     Device() {
         if (const char* works = std::getenv("MP_FAKE_CUDA_QUEUE")) queue = std::strtoull(works, nullptr, 10);
@@ -115,8 +124,9 @@ void run_stream(CUstream stream) {
     delete stream;
 }
 
-CUstream start(bool blocking) {
+CUstream start(bool blocking, int device) {
     auto* const stream = new CUstream_st;
+    stream->device = device;
     static std::atomic<std::uint32_t> numbers{0};
     stream->number = ++numbers;
     stream->blocking = blocking;
@@ -124,11 +134,12 @@ CUstream start(bool blocking) {
     return stream;
 }
 
-// Needs the mutex.
+// The legacy stream of the current device. Needs the mutex.
 CUstream legacy() {
-    Device& d = device();
-    if (!d.legacy) d.legacy = start(false);
-    return d.legacy;
+    const int number = std::max(current_device(), 0);
+    CUstream& stream = device().legacy[number];
+    if (!stream) stream = start(false, number);
+    return stream;
 }
 
 void push(CUstream stream, Work work) {
@@ -139,21 +150,21 @@ void push(CUstream stream, Work work) {
 void push_wait(CUstream stream, CUstream other, std::uint64_t until) {
     push(stream, [other, until] {
         std::unique_lock lock(device().mutex);
-        // A stream that was destroyed has finished its work.
-        device().changed.wait(lock, [&] {
-            return (other != device().legacy && device().streams.count(other) == 0) || other->done >= until;
-        });
+        device().changed.wait(lock, [&] { return !device().has(other) || other->done >= until; });
     });
 }
 
-// The legacy stream waits for all blocking streams, and they wait for it.
+// The legacy stream waits for all blocking streams of its device, and they wait for it.
 void push_implicit_waits(CUstream stream) {
-    Device& d = device();
-    if (stream == d.legacy) {
-        for (CUstream other : d.streams)
-            if (other->blocking && other->done < other->submitted) push_wait(stream, other, other->submitted);
-    } else if (stream->blocking && d.legacy && d.legacy->done < d.legacy->submitted) {
-        push_wait(stream, d.legacy, d.legacy->submitted);
+    const auto wait_for = [stream](CUstream other) {
+        if (other && other->done < other->submitted) push_wait(stream, other, other->submitted);
+    };
+    const CUstream legacy = device().legacy[stream->device];
+    if (stream == legacy) {
+        for (CUstream other : device().streams)
+            if (other->blocking && other->device == stream->device) wait_for(other);
+    } else if (stream->blocking) {
+        wait_for(legacy);
     }
 }
 
@@ -175,7 +186,8 @@ void put_on_device(std::vector<char>& argument) {
     }
 }
 
-thread_local bool current = false;
+thread_local int current = -1;  // the device whose context is current
+thread_local int selected = 0;  // the device that the runtime makes current where none is
 thread_local int depth = 0;
 
 }  // namespace
@@ -210,7 +222,7 @@ bool forbidden_by_capture() {
 }
 
 CUresult make_stream(CUstream* into, bool blocking) {
-    *into = start(blocking);
+    *into = start(blocking, current);
     const std::lock_guard lock(mutex());
     device().streams.insert(*into);
     return CUDA_SUCCESS;
@@ -233,14 +245,12 @@ CUresult wait_for(CUstream stream, CUstream other, std::uint64_t until) {
 
 bool has_passed(CUstream stream, std::uint64_t until) {
     const std::lock_guard lock(mutex());
-    return device().streams.count(stream) == 0 && stream != device().legacy ? true : stream->done >= until;
+    return !device().has(stream) || stream->done >= until;
 }
 
 void block_until(CUstream stream, std::uint64_t until) {
     std::unique_lock lock(mutex());
-    device().changed.wait(lock, [&] {
-        return (device().streams.count(stream) == 0 && stream != device().legacy) || stream->done >= until;
-    });
+    device().changed.wait(lock, [&] { return !device().has(stream) || stream->done >= until; });
 }
 
 CUresult wait_all() {
@@ -248,7 +258,8 @@ CUresult wait_all() {
     {
         const std::lock_guard lock(mutex());
         all.emplace_back(legacy(), legacy()->submitted);
-        for (CUstream stream : device().streams) all.emplace_back(stream, stream->submitted);
+        for (CUstream stream : device().streams)
+            if (stream->device == current) all.emplace_back(stream, stream->submitted);
     }
     for (const auto& [stream, until] : all) block_until(stream, until);
     return CUDA_SUCCESS;
@@ -309,7 +320,9 @@ CUresult launch(CUfunction function, const cuuint32_t (&grid)[3], const cuuint32
         extra};
     const Announced announced(
         {kCbidLaunchKernel, "cuLaunchKernel", function->name.c_str(), &parameters, &result, 0, nullptr});
-    if (!current) return result = CUDA_ERROR_INVALID_CONTEXT;
+    if (current < 0) return result = CUDA_ERROR_INVALID_CONTEXT;
+    if (!is_of_current(stream) || (function->device >= 0 && function->device != current))
+        return result = CUDA_ERROR_INVALID_HANDLE;
     auto copies = std::make_shared<std::vector<std::vector<char>>>();
     for (std::size_t i = 0; i < function->sizes.size(); ++i) {
         const char* const from = static_cast<const char*>(arguments[i]);
@@ -342,6 +355,7 @@ CUresult allocate(CUdeviceptr* into, std::size_t bytes, bool from_pool) {
     std::memset(on_device(at), 0xA5, bytes);  // a program that forgets to fill its memory notices
     device().memory[at] = bytes;
     device().ids[at] = ++device().allocations;
+    device().owners[at] = std::max(current, 0);
     if (from_pool) device().pooled.insert(at);
     *into = reinterpret_cast<CUdeviceptr>(at);
     return CUDA_SUCCESS;
@@ -365,10 +379,38 @@ CUresult forget(CUdeviceptr at) {
     return CUDA_SUCCESS;
 }
 
-bool is_pooled(const void* at) {
+namespace {
+
+bool is_in(const std::set<const char*>& some, const void* at) {
     const std::lock_guard lock(mutex());
     const auto next = device().memory.upper_bound(static_cast<const char*>(at));
-    return next != device().memory.begin() && device().pooled.count(std::prev(next)->first) != 0;
+    return next != device().memory.begin() && some.count(std::prev(next)->first) != 0;
+}
+
+}  // namespace
+
+bool is_pooled(const void* at) { return is_in(device().pooled, at); }
+bool is_mapped(const void* at) { return is_in(device().mapped, at); }
+
+CUresult add_mapping(CUdeviceptr at, std::size_t bytes) {
+    const std::lock_guard lock(mutex());
+    const auto* const begin = reinterpret_cast<const char*>(at);
+    if (holds(device().memory, begin)) return CUDA_ERROR_INVALID_VALUE;
+    device().memory[begin] = bytes;
+    device().ids[begin] = ++device().allocations;
+    device().owners[begin] = std::max(current, 0);
+    device().mapped.insert(begin);
+    return CUDA_SUCCESS;
+}
+
+CUresult remove_mapping(CUdeviceptr at, std::size_t bytes) {
+    wait_all();
+    const std::lock_guard lock(mutex());
+    const auto known = device().memory.find(reinterpret_cast<const char*>(at));
+    if (known == device().memory.end() || known->second != bytes) return CUDA_ERROR_INVALID_VALUE;
+    device().mapped.erase(known->first);
+    device().memory.erase(known);
+    return CUDA_SUCCESS;
 }
 
 CUresult add_pinned(void* at, std::size_t bytes) {
@@ -401,13 +443,14 @@ Memory kind_of(const void* at) {
     return holds(device().pinned, at) ? Memory::pinned : Memory::pageable;
 }
 
-bool range_of(const void* at, const char** base, std::size_t* bytes, std::uint64_t* id) {
+bool range_of(const void* at, const char** base, std::size_t* bytes, std::uint64_t* id, int* owner) {
     const std::lock_guard lock(mutex());
     if (!holds(device().memory, at)) return false;
     const auto found = std::prev(device().memory.upper_bound(static_cast<const char*>(at)));
     *base = found->first;
     *bytes = found->second;
     if (id) *id = device().ids[found->first];
+    if (owner) *owner = device().owners[found->first];
     return true;
 }
 
@@ -435,11 +478,20 @@ CUresult initialise() {
 
 void make_current() {
     initialise();
-    current = true;
+    if (current < 0) current = selected;
+}
+void select_device(int number) {
+    initialise();
+    current = selected = number;
 }
 int& inside() { return depth; }
-bool is_current() { return current; }
-void set_current(bool now_current) { current = now_current; }
+int current_device() { return current; }
+void set_current(int number) { current = number; }
+
+bool is_of_current(CUstream stream) {
+    const std::lock_guard lock(mutex());
+    return resolve(stream)->device == current;
+}
 
 void set_hook(Hook hook) { device().hook = hook; }
 void set_ran_hook(RanHook hook) { device().ran = hook; }

@@ -14,6 +14,7 @@ struct CUfunc_st {
     std::string name;                // mangled
     std::vector<std::size_t> sizes;  // of the arguments
     std::function<void(unsigned threads, void** arguments)> run;
+    int device = -1;  // whose context has its module; -1: the runtime loads it where it is launched
 };
 
 namespace mp::fake {
@@ -30,6 +31,10 @@ CUresult allocate(CUdeviceptr*, std::size_t bytes, bool from_pool = false);
 CUresult release(CUdeviceptr);  // waits for the device
 CUresult forget(CUdeviceptr);
 bool is_pooled(const void*);
+// Memory that is mapped into a range of addresses: an allocation of its own, beside which others may lie.
+CUresult add_mapping(CUdeviceptr, std::size_t bytes);
+CUresult remove_mapping(CUdeviceptr, std::size_t bytes);
+bool is_mapped(const void*);
 CUresult pin(void**, std::size_t bytes);
 CUresult unpin(void*);
 // Where the device's own work finds memory that a program knows by an address. With MP_FAKE_CUDA_GUARDED the two
@@ -43,8 +48,12 @@ CUresult wait(CUstream);
 
 // What cuInit does once: loads the library of CUDA_INJECTION64_PATH.
 CUresult initialise();
-// Makes the only context current, as each call of the runtime does.
+// Makes a context current where none is, as each call of the runtime does: that of the device which this thread has
+// selected. Each device has one context.
 void make_current();
+void select_device(int);
+int current_device();  // -1: no context is current
+void set_current(int device);
 
 // While the fakes call each other: the driver's functions then return no faults that the test asks for.
 int& inside();

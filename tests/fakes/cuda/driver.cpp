@@ -26,13 +26,22 @@ int setting(const char* name, int otherwise) {
     return value ? std::atoi(value) : otherwise;
 }
 
-CUcontext only_context() {
-    static int something = 0;
-    return reinterpret_cast<CUcontext>(&something);
+constexpr int kMostDevices = 64;
+constexpr std::size_t kGranularity = 2 << 20;  // of memory that a program maps itself
+char contexts[kMostDevices];
+
+// Null: there is no such device.
+CUcontext context_of(int device) {
+    return device < 0 || device >= kMostDevices ? nullptr : reinterpret_cast<CUcontext>(contexts + device);
+}
+int device_of(CUcontext context) {
+    return context ? static_cast<int>(reinterpret_cast<char*>(context) - contexts) : -1;
 }
 
 char* pointer(CUdeviceptr at) { return reinterpret_cast<char*>(at); }
 char* on_device(CUdeviceptr at) { return mp::fake::on_device(pointer(at)); }
+
+thread_local std::vector<int> below;  // the devices of the contexts under the current one
 
 CUresult fill(CUdeviceptr at, unsigned char value, std::size_t bytes, CUstream stream) {
     return enqueue(stream, [at, value, bytes] { std::memset(on_device(at), value, bytes); });
@@ -44,14 +53,16 @@ CUresult then_wait(CUresult result, CUstream stream) {
 
 // The kernel of kernels/cuda with this name, compiled for the host.
 CUfunction measuring_kernel(const char* name) {
-    static auto* const all = new std::map<std::string, CUfunc_st>;
+    static auto* const all = new std::map<std::pair<int, std::string>, CUfunc_st>;
     const cuda::HostKernel* const kernel = cuda::host_kernel(name);
     if (!kernel) return nullptr;
     const std::lock_guard lock(mutex());
-    CUfunc_st& function = (*all)[name];
+    CUfunc_st& function = (*all)[{current_device(), name}];
     if (!function.run) {
-        function = {
-            name, {kernel->bytes}, [kernel](unsigned, void** arguments) { kernel->run(arguments[0]); }};
+        function = {name,
+                    {kernel->bytes},
+                    [kernel](unsigned, void** arguments) { kernel->run(arguments[0]); },
+                    current_device()};
     }
     return &function;
 }
@@ -66,7 +77,7 @@ using namespace mp::fake;
     if (const int code = inside() ? 0 : fault(name)) return static_cast<CUresult>(code)
 #define MP_ENTER(name)              \
     MP_ENTER_WITHOUT_CONTEXT(name); \
-    if (!is_current()) return CUDA_ERROR_INVALID_CONTEXT
+    if (current_device() < 0) return CUDA_ERROR_INVALID_CONTEXT
 
 extern "C" {
 
@@ -123,31 +134,38 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute which, CUdevice) {
     }
     return CUDA_SUCCESS;
 }
-CUresult cuDevicePrimaryCtxRetain(CUcontext* into, CUdevice) {
+CUresult cuDevicePrimaryCtxRetain(CUcontext* into, CUdevice device) {
     MP_ENTER_WITHOUT_CONTEXT("cuDevicePrimaryCtxRetain");
-    *into = only_context();
+    *into = context_of(device);
     return CUDA_SUCCESS;
 }
 CUresult cuDevicePrimaryCtxRelease(CUdevice) { return CUDA_SUCCESS; }
 CUresult cuCtxGetCurrent(CUcontext* into) {
     MP_ENTER_WITHOUT_CONTEXT("cuCtxGetCurrent");
-    *into = is_current() ? only_context() : nullptr;
+    *into = context_of(current_device());
     return CUDA_SUCCESS;
 }
 CUresult cuCtxSetCurrent(CUcontext context) {
     MP_ENTER_WITHOUT_CONTEXT("cuCtxSetCurrent");
-    set_current(context != nullptr);
+    set_current(device_of(context));
     return CUDA_SUCCESS;
 }
-CUresult cuCtxPushCurrent(CUcontext context) { return cuCtxSetCurrent(context); }
+CUresult cuCtxPushCurrent(CUcontext context) {
+    MP_ENTER_WITHOUT_CONTEXT("cuCtxPushCurrent_v2");
+    below.push_back(current_device());
+    set_current(device_of(context));
+    return CUDA_SUCCESS;
+}
 CUresult cuCtxPopCurrent(CUcontext* into) {
-    *into = is_current() ? only_context() : nullptr;
-    set_current(false);
+    MP_ENTER("cuCtxPopCurrent_v2");
+    if (into) *into = context_of(current_device());
+    set_current(below.empty() ? -1 : below.back());
+    if (!below.empty()) below.pop_back();
     return CUDA_SUCCESS;
 }
-CUresult cuCtxGetId(CUcontext, unsigned long long* id) {
+CUresult cuCtxGetId(CUcontext context, unsigned long long* id) {
     MP_ENTER_WITHOUT_CONTEXT("cuCtxGetId");
-    *id = 1;
+    *id = static_cast<unsigned long long>(context ? device_of(context) : current_device()) + 1;
     return CUDA_SUCCESS;
 }
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
@@ -157,7 +175,7 @@ CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
 }
 CUresult cuCtxGetDevice(CUdevice* into) {
     MP_ENTER("cuCtxGetDevice");
-    *into = 0;
+    *into = current_device();
     return CUDA_SUCCESS;
 }
 CUresult cuCtxSynchronize() {
@@ -167,7 +185,7 @@ CUresult cuCtxSynchronize() {
 
 CUresult cuModuleLoadData(CUmodule* into, const void*) {
     MP_ENTER("cuModuleLoadData");
-    *into = reinterpret_cast<CUmodule>(only_context());
+    *into = reinterpret_cast<CUmodule>(context_of(current_device()));
     return CUDA_SUCCESS;
 }
 CUresult cuModuleUnload(CUmodule) {
@@ -236,6 +254,45 @@ CUresult cuMemFreeAsync(CUdeviceptr at, CUstream stream) {
     MP_ENTER("cuMemFreeAsync");
     return enqueue(stream, [at] { forget(at); });
 }
+// Memory that a program maps itself. A handle is its size, and ranges of addresses are memory of the host.
+CUresult cuMemGetAllocationGranularity(std::size_t* into, const CUmemAllocationProp*,
+                                       CUmemAllocationGranularity_flags) {
+    MP_ENTER("cuMemGetAllocationGranularity");
+    *into = kGranularity;
+    return CUDA_SUCCESS;
+}
+CUresult cuMemAddressReserve(CUdeviceptr* into, std::size_t bytes, std::size_t, CUdeviceptr,
+                             unsigned long long) {
+    MP_ENTER("cuMemAddressReserve");
+    if (bytes == 0 || bytes % kGranularity != 0) return CUDA_ERROR_INVALID_VALUE;
+    *into = reinterpret_cast<CUdeviceptr>(std::aligned_alloc(kGranularity, bytes));
+    return *into ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+CUresult cuMemAddressFree(CUdeviceptr at, std::size_t) {
+    MP_ENTER("cuMemAddressFree");
+    std::free(pointer(at));
+    return CUDA_SUCCESS;
+}
+CUresult cuMemCreate(CUmemGenericAllocationHandle* into, std::size_t bytes, const CUmemAllocationProp*,
+                     unsigned long long) {
+    MP_ENTER("cuMemCreate");
+    if (bytes == 0 || bytes % kGranularity != 0) return CUDA_ERROR_INVALID_VALUE;
+    *into = bytes;
+    return CUDA_SUCCESS;
+}
+CUresult cuMemMap(CUdeviceptr at, std::size_t bytes, std::size_t offset, CUmemGenericAllocationHandle handle,
+                  unsigned long long) {
+    MP_ENTER("cuMemMap");
+    return offset == 0 && bytes == handle ? add_mapping(at, bytes) : CUDA_ERROR_INVALID_VALUE;
+}
+CUresult cuMemUnmap(CUdeviceptr at, std::size_t bytes) {
+    MP_ENTER("cuMemUnmap");
+    return remove_mapping(at, bytes);
+}
+CUresult cuMemSetAccess(CUdeviceptr, std::size_t, const CUmemAccessDesc*, std::size_t) {
+    return CUDA_SUCCESS;
+}
+CUresult cuMemRelease(CUmemGenericAllocationHandle) { return CUDA_SUCCESS; }
 CUresult cuMemHostAlloc(void** into, std::size_t bytes, unsigned) {
     *into = nullptr;
     MP_ENTER("cuMemHostAlloc");
@@ -314,7 +371,8 @@ CUresult cuPointerGetAttribute(void* into, CUpointer_attribute which, CUdevicept
     const char* start = nullptr;
     std::size_t bytes = 0;
     std::uint64_t id = 0;
-    if (which != CU_POINTER_ATTRIBUTE_MEMORY_TYPE && !range_of(pointer(at), &start, &bytes, &id))
+    int owner = 0;
+    if (which != CU_POINTER_ATTRIBUTE_MEMORY_TYPE && !range_of(pointer(at), &start, &bytes, &id, &owner))
         return CUDA_ERROR_INVALID_VALUE;
     switch (which) {
         case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
@@ -324,6 +382,9 @@ CUresult cuPointerGetAttribute(void* into, CUpointer_attribute which, CUdevicept
         case CU_POINTER_ATTRIBUTE_BUFFER_ID:
             *static_cast<std::uint64_t*>(into) = id;
             return CUDA_SUCCESS;
+        case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+            *static_cast<int*>(into) = owner;
+            return CUDA_SUCCESS;
         case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
             *static_cast<const char**>(into) = start;
             return CUDA_SUCCESS;
@@ -331,10 +392,10 @@ CUresult cuPointerGetAttribute(void* into, CUpointer_attribute which, CUdevicept
             *static_cast<std::size_t*>(into) = bytes;
             return CUDA_SUCCESS;
         case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-            *static_cast<bool*>(into) = !is_pooled(pointer(at));
+            *static_cast<bool*>(into) = !is_pooled(pointer(at)) && !is_mapped(pointer(at));
             return CUDA_SUCCESS;
         case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-            *static_cast<void**>(into) = is_pooled(pointer(at)) ? only_context() : nullptr;
+            *static_cast<void**>(into) = is_pooled(pointer(at)) ? context_of(owner) : nullptr;
             return CUDA_SUCCESS;
         default:
             return CUDA_ERROR_INVALID_VALUE;
@@ -367,9 +428,10 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
     MP_ENTER("cuStreamWaitEvent");
     return event->stream ? wait_for(stream, event->stream, event->until) : CUDA_SUCCESS;
 }
-CUresult cuStreamGetCtx(CUstream, CUcontext* into) {
+CUresult cuStreamGetCtx(CUstream stream, CUcontext* into) {
     MP_ENTER("cuStreamGetCtx");
-    *into = only_context();
+    const std::lock_guard lock(mutex());
+    *into = context_of(resolve(stream)->device);
     return CUDA_SUCCESS;
 }
 CUresult cuStreamGetId(CUstream given, unsigned long long* id) {
@@ -432,6 +494,7 @@ CUresult cuGraphExecDestroy(CUgraphExec graph) {
 CUresult cuEventCreate(CUevent* into, unsigned) {
     MP_ENTER("cuEventCreate");
     *into = new CUevent_st;
+    (*into)->device = current_device();
     return CUDA_SUCCESS;
 }
 CUresult cuEventDestroy(CUevent event) {
@@ -442,6 +505,7 @@ CUresult cuEventDestroy(CUevent event) {
 CUresult cuEventRecord(CUevent event, CUstream given) {
     MP_ENTER("cuEventRecord");
     const std::lock_guard lock(mutex());
+    if (resolve(given)->device != event->device) return CUDA_ERROR_INVALID_HANDLE;
     event->stream = resolve(given);
     event->until = event->stream->submitted;
     event->time = static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());

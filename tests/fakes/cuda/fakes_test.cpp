@@ -111,6 +111,31 @@ TEST(FakeCuda, AGraphRunsOnlyWhenItIsLaunched) {
     EXPECT_EQ(from_device(device, 1)[0], 0x03030303);
 }
 
+TEST(FakeCuda, AStreamAndAnEventBelongToTheirDevice) {
+    cudaStream_t stream;
+    cudaSetDevice(1);
+    cudaStreamCreate(&stream);
+    int* const there = on_device<int>({1});
+    int device = -1;
+    cuPointerGetAttribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, reinterpret_cast<CUdeviceptr>(there));
+    EXPECT_EQ(device, 1);
+    CUevent event;
+    CUcontext context = nullptr, first = nullptr;
+    ASSERT_EQ(cuEventCreate(&event, 0), CUDA_SUCCESS);
+    ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+    cuCtxGetCurrent(&first);
+    EXPECT_EQ(cuEventRecord(event, nullptr), CUDA_ERROR_INVALID_HANDLE);
+    EXPECT_EQ(cuStreamGetCtx(reinterpret_cast<CUstream>(stream), &context), CUDA_SUCCESS);
+    EXPECT_NE(context, first);
+    cuCtxPushCurrent(context);
+    EXPECT_EQ(cuEventRecord(event, nullptr), CUDA_SUCCESS);
+    cuCtxPopCurrent(&context);
+    cuCtxGetCurrent(&context);
+    EXPECT_EQ(context, first);
+    EXPECT_EQ(cudaSetDevice(8), cudaErrorInvalidDevice);
+    cudaGetLastError();
+}
+
 TEST(FakeCuda, AThreadWithoutContextIsRefused) {
     cudaSetDevice(0);
     CUdeviceptr at = 0;
@@ -230,6 +255,52 @@ TEST(FakeNccl, RoundsAfterEachHop) {
     const std::vector<Bf16> values(96, Bf16(1.0078125f));
     for (const Bf16& x : reduced(3, values, ncclBfloat16, ncclSum)) ASSERT_EQ(float(x), 3.03125f);
     for (const Bf16& x : reduced(2, values, ncclBfloat16, ncclSum)) ASSERT_EQ(float(x), 2.015625f);
+}
+
+// Sums of one thread's communicators, each rank giving its number + 1 on its own device.
+void expect_sums(const std::vector<ncclComm_t>& comms, const std::vector<int>& sums) {
+    std::vector<int*> data;
+    std::vector<cudaStream_t> streams(comms.size());
+    for (std::size_t i = 0; i < comms.size(); ++i) {
+        cudaSetDevice(static_cast<int>(i));
+        cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking);
+        data.push_back(on_device<int>({static_cast<int>(i) + 1}));
+    }
+    ncclGroupStart();
+    for (std::size_t i = 0; i < comms.size(); ++i)
+        EXPECT_EQ(ncclAllReduce(data[i], data[i], 1, ncclInt32, ncclSum, comms[i], streams[i]), ncclSuccess);
+    EXPECT_EQ(ncclGroupEnd(), ncclSuccess);
+    for (std::size_t i = 0; i < comms.size(); ++i) {
+        cudaSetDevice(static_cast<int>(i));
+        cudaStreamSynchronize(streams[i]);
+        EXPECT_EQ(from_device(data[i], 1)[0], sums[i]);
+    }
+}
+
+TEST(FakeNccl, OneThreadHasSeveralRanks) {
+    std::vector<ncclComm_t> all(4), ranks(4), pairs(4);
+    ASSERT_EQ(ncclCommInitAll(all.data(), 4, nullptr), ncclSuccess);
+    expect_sums(all, {10, 10, 10, 10});
+    ncclUniqueId id;
+    ncclGetUniqueId(&id);
+    ncclGroupStart();
+    for (int i = 0; i < 4; ++i) {
+        cudaSetDevice(i);
+        ASSERT_EQ(ncclCommInitRankScalable(&ranks[static_cast<std::size_t>(i)], 4, 3 - i, 1, &id, nullptr),
+                  ncclSuccess);
+    }
+    ASSERT_EQ(ncclGroupEnd(), ncclSuccess);
+    expect_sums(ranks, {10, 10, 10, 10});
+    ncclGroupStart();
+    for (std::size_t i = 0; i < 4; ++i)
+        ncclCommSplit(all[i], static_cast<int>(i) % 2, -static_cast<int>(i), &pairs[i], nullptr);
+    ASSERT_EQ(ncclGroupEnd(), ncclSuccess);
+    expect_sums(pairs, {4, 6, 4, 6});
+    int rank = -1, device = -1;
+    ncclCommUserRank(pairs[3], &rank);  // the higher key is first
+    ncclCommCuDevice(ranks[2], &device);
+    EXPECT_EQ(rank, 0);
+    EXPECT_EQ(device, 2);
 }
 
 TEST(FakeNccl, ItsNamesAreWeakOverStrongOnes) {

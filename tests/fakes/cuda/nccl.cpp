@@ -1,6 +1,5 @@
 // A fake libnccl.so.2 for processes of one machine, over shared memory. It adds in the order and in the dtype of the
 // real one: rings round after each hop, a tree after each child, ncclAvg multiplies by 1/n in the dtype first.
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <nccl.h>
 #include <sched.h>
@@ -12,13 +11,17 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
-#include <memory>
+#include <functional>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "tests/fakes/cuda/device.hpp"
 #include "tests/fakes/cuda/faults.hpp"
+#include "tests/fakes/cuda/nccl_plugin.hpp"
 #include "tests/fakes/cuda/number.hpp"
 
 using namespace mp::fake;
@@ -58,80 +61,6 @@ bool is_floating(ncclDataType_t type) {
     return type == ncclFloat16 || type == ncclBfloat16 || type == ncclFloat32;
 }
 
-// NCCL's profiler interface, versions 4 and 5, as plugins/profiler of its sources has it: the parts that this uses.
-struct ProfiledCollective {
-    std::uint64_t number;
-    const char* function;
-    const void* send;
-    void* receive;
-    std::size_t count;
-    int root;
-    const char* dtype;
-    std::uint8_t channels, warps;
-    const char* algorithm;
-    const char* protocol;
-    void* parent_group;  // in version 5
-};
-template <class Type>
-struct ProfiledEvent {
-    Type type;
-    void* parent;
-    int rank;
-    ProfiledCollective collective;
-};
-template <class Type, class... Init>
-struct Profiler {
-    const char* name;
-    ncclResult_t (*init)(Init...);
-    ncclResult_t (*start)(void* context, void** handle, ProfiledEvent<Type>*);
-    ncclResult_t (*stop)(void* handle);
-    ncclResult_t (*record)(void* handle, int state, void* arguments);
-    ncclResult_t (*finalize)(void* context);
-};
-using Profiler4 = Profiler<std::uint8_t, void**, int*, const char*, std::uint64_t, int, int, int, void*>;
-using Profiler5 = Profiler<std::uint64_t, void**, std::uint64_t, int*, const char*, int, int, int, void*>;
-
-// The plugin of this process, in the newest version that it has. MP_FAKE_NCCL_PROFILER=4: an older NCCL.
-struct Plugin {
-    const Profiler4* v4 = nullptr;
-    const Profiler5* v5 = nullptr;
-
-    Plugin() {
-        const char* const path = std::getenv("NCCL_PROFILER_PLUGIN");
-        void* const library = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
-        if (!library) return;
-        const char* const newest = std::getenv("MP_FAKE_NCCL_PROFILER");
-        if (!newest || std::strcmp(newest, "4") != 0)
-            v5 = static_cast<const Profiler5*>(dlsym(library, "ncclProfiler_v5"));
-        if (!v5) v4 = static_cast<const Profiler4*>(dlsym(library, "ncclProfiler_v4"));
-    }
-    // The context; null: the plugin refused.
-    void* begin(int ranks, int rank, int& mask) const {
-        void* context = nullptr;
-        ncclResult_t result = ncclInternalError;
-        if (v5) result = v5->init(&context, 1, &mask, nullptr, 1, ranks, rank, nullptr);
-        if (v4) result = v4->init(&context, &mask, nullptr, 1, 1, ranks, rank, nullptr);
-        return result == ncclSuccess ? context : nullptr;
-    }
-    void tell(void* context, const ProfiledCollective& c, int rank) const {
-        void* handle = nullptr;
-        ProfiledEvent<std::uint8_t> four{2, nullptr, rank, c};
-        ProfiledEvent<std::uint64_t> five{2, nullptr, rank, c};
-        if (v4) v4->start(context, &handle, &four);
-        if (v5) v5->start(context, &handle, &five);
-        if (handle && v4) v4->stop(handle);
-        if (handle && v5) v5->stop(handle);
-    }
-    void end(void* context) const {
-        if (v4) v4->finalize(context);
-        if (v5) v5->finalize(context);
-    }
-};
-const Plugin& plugin() {
-    static const Plugin only;
-    return only;
-}
-
 const char* text_of(ncclDataType_t type) {
     return type == ncclBfloat16  ? "ncclBfloat16"
            : type == ncclFloat16 ? "ncclFloat16"
@@ -157,8 +86,9 @@ struct Operation {
 }  // namespace
 
 struct ncclComm {
-    int rank = 0, ranks = 1;
+    int rank = 0, ranks = 1, device = 0;
     std::string name;
+    int splits = 0;
     Shared* shared = nullptr;
     std::size_t bytes = 0;
     CUevent newest = nullptr;  // after the newest operation: one at a time, in the order of the calls
@@ -305,8 +235,23 @@ struct Queued {
     Operation operation;
     CUstream stream;
 };
+using Joining = std::function<ncclResult_t()>;
+// What the end of the outermost group of a thread does.
 thread_local int groups = 0;
 thread_local std::vector<Queued> queued;
+thread_local std::vector<Joining> joining;
+
+// NCCL makes the device of a communicator current while it works on it.
+class OnDevice {
+public:
+    explicit OnDevice(int device) { set_current(device); }
+    ~OnDevice() { set_current(before_); }
+    OnDevice(const OnDevice&) = delete;
+    OnDevice& operator=(const OnDevice&) = delete;
+
+private:
+    int before_ = current_device();
+};
 
 // What NCCL tells at the launch: the ring of a scatter, or what NCCL_ALGO asks for.
 void tell_plugin(ncclComm& comm, const Operation& o) {
@@ -323,6 +268,7 @@ void tell_plugin(ncclComm& comm, const Operation& o) {
 // Operations of a communicator run one at a time, whatever their streams are.
 ncclResult_t submit(const Queued& q) {
     const Inside calls_of_ours;
+    const OnDevice on(q.comm->device);
     if (q.comm->newest)
         cuStreamWaitEvent(q.stream, q.comm->newest, 0);
     else
@@ -354,6 +300,76 @@ Shared* map_shared(const std::string& name, std::size_t bytes) {
     return at == MAP_FAILED ? nullptr : static_cast<Shared*>(at);  // zeros are its first state
 }
 
+// Ranks of one process wait for each other when they join, so each joins in a thread.
+ncclResult_t join(const std::vector<Joining>& all) {
+    std::vector<ncclResult_t> results(all.size(), ncclSuccess);
+    std::vector<std::thread> threads;
+    for (std::size_t i = 0; i < all.size(); ++i) threads.emplace_back([&, i] { results[i] = all[i](); });
+    for (std::thread& thread : threads) thread.join();
+    const auto bad = std::find_if(results.begin(), results.end(), [](auto r) { return r != ncclSuccess; });
+    return bad == results.end() ? ncclSuccess : *bad;
+}
+
+// FNV-1a: the same number on all ranks.
+std::uint64_t hash_of(const std::string& name) {
+    std::uint64_t h = 0xcbf29ce484222325;
+    for (const char c : name) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+    return h;
+}
+
+// A rank of the communicator with this name comes to the others.
+ncclResult_t meet_others(ncclComm* comm) {
+    comm->bytes = sizeof(Shared) + static_cast<std::size_t>(comm->ranks) * kSlot;
+    comm->shared = map_shared(comm->name, comm->bytes);
+    if (!comm->shared || !comm->meet()) return ncclSystemError;
+    if (comm->rank == 0) shm_unlink(comm->name.c_str());
+    const std::uint64_t number = hash_of(comm->name);
+    comm->profiled = plugin().begin(number, comm->ranks, comm->rank, comm->profiled_events);
+    return ncclSuccess;
+}
+
+// In a group the rank joins at the group's end, and its handle is there then.
+ncclResult_t make(ncclComm_t* into, int ranks, const std::string& name, int rank, int device) {
+    if (const int code = fault("ncclCommInitRank")) return static_cast<ncclResult_t>(code);
+    if (ranks < 1 || ranks > kMostRanks || rank < 0 || rank >= ranks) return ncclInvalidArgument;
+    auto* const comm = new ncclComm;
+    comm->rank = rank;
+    comm->ranks = ranks;
+    comm->device = std::max(device, 0);
+    comm->name = name;
+    const auto joins = [comm, into] {
+        const ncclResult_t result = meet_others(comm);
+        if (result == ncclSuccess) *into = comm;
+        return result;
+    };
+    if (groups == 0) return joins();
+    joining.emplace_back(joins);
+    return ncclSuccess;
+}
+
+// Each rank shows its colour and its key; the ranks of a colour are in the order of their keys.
+ncclResult_t split(ncclComm* parent, int color, int key, ncclComm* child) {
+    const int mine[] = {color, key};
+    std::vector<std::pair<int, int>> members;  // key, rank
+    const bool met = parent->exchange(mine, sizeof mine, [&] {
+        for (int rank = 0; rank < parent->ranks; ++rank) {
+            int theirs[2] = {};
+            std::memcpy(theirs, parent->slot(rank), sizeof theirs);
+            if (theirs[0] == color) members.emplace_back(theirs[1], rank);
+        }
+    });
+    if (!met) return ncclRemoteError;
+    const int number = ++parent->splits;
+    if (!child) return ncclSuccess;
+    std::sort(members.begin(), members.end());
+    child->ranks = static_cast<int>(members.size());
+    for (int rank = 0; rank < child->ranks; ++rank)
+        if (members[static_cast<std::size_t>(rank)].second == parent->rank) child->rank = rank;
+    child->device = parent->device;
+    child->name = parent->name + "-" + std::to_string(number) + "-" + std::to_string(color);
+    return meet_others(child);
+}
+
 }  // namespace
 
 extern "C" {
@@ -371,18 +387,38 @@ ncclResult_t pncclGetUniqueId(ncclUniqueId* id) {
     return ncclSuccess;
 }
 ncclResult_t pncclCommInitRank(ncclComm_t* into, int ranks, ncclUniqueId id, int rank) {
-    if (const int code = fault("ncclCommInitRank")) return static_cast<ncclResult_t>(code);
-    if (ranks < 1 || ranks > kMostRanks || rank < 0 || rank >= ranks) return ncclInvalidArgument;
-    auto* const comm = new ncclComm;
-    comm->rank = rank;
-    comm->ranks = ranks;
-    comm->name = id.internal;
-    comm->bytes = sizeof(Shared) + static_cast<std::size_t>(ranks) * kSlot;
-    comm->shared = map_shared(comm->name, comm->bytes);
-    if (!comm->shared || !comm->meet()) return ncclSystemError;
-    if (rank == 0) shm_unlink(comm->name.c_str());
-    comm->profiled = plugin().begin(ranks, rank, comm->profiled_events);
-    *into = comm;
+    make_current();
+    return make(into, ranks, id.internal, rank, current_device());
+}
+ncclResult_t pncclCommInitRankConfig(ncclComm_t* into, int ranks, ncclUniqueId id, int rank, ncclConfig_t*) {
+    return pncclCommInitRank(into, ranks, id, rank);
+}
+ncclResult_t pncclCommInitRankScalable(ncclComm_t* into, int ranks, int rank, int count, ncclUniqueId* ids,
+                                       ncclConfig_t*) {
+    return count < 1 ? ncclInvalidArgument : pncclCommInitRank(into, ranks, ids[0], rank);
+}
+ncclResult_t pncclCommInitAll(ncclComm_t* into, int count, const int* devices) {
+    make_current();
+    ncclUniqueId id;
+    if (const ncclResult_t result = pncclGetUniqueId(&id); result != ncclSuccess) return result;
+    if (const ncclResult_t result = pncclGroupStart(); result != ncclSuccess) return result;
+    ncclResult_t result = ncclSuccess;
+    for (int i = 0; i < count && result == ncclSuccess; ++i)
+        result = make(into + i, count, id.internal, i, devices ? devices[i] : i);
+    if (result != ncclSuccess) joining.clear();
+    const ncclResult_t ended = pncclGroupEnd();
+    return result != ncclSuccess ? result : ended;
+}
+ncclResult_t pncclCommSplit(ncclComm_t parent, int color, int key, ncclComm_t* into, ncclConfig_t*) {
+    if (const int code = fault("ncclCommSplit")) return static_cast<ncclResult_t>(code);
+    ncclComm* const child = color == NCCL_SPLIT_NOCOLOR ? nullptr : new ncclComm;
+    *into = nullptr;
+    const auto joins = [=] {
+        *into = child;
+        return split(parent, color, key, child);
+    };
+    if (groups == 0) return joins();
+    joining.emplace_back(joins);
     return ncclSuccess;
 }
 ncclResult_t pncclCommDestroy(ncclComm_t comm) {
@@ -412,8 +448,8 @@ ncclResult_t pncclCommUserRank(ncclComm_t comm, int* rank) {
     *rank = comm->rank;
     return ncclSuccess;
 }
-ncclResult_t pncclCommCuDevice(ncclComm_t, int* device) {
-    *device = 0;
+ncclResult_t pncclCommCuDevice(ncclComm_t comm, int* device) {
+    *device = comm->device;
     return ncclSuccess;
 }
 const char* pncclGetErrorString(ncclResult_t code) {
@@ -430,8 +466,8 @@ ncclResult_t pncclGroupEnd() {
     if (groups == 0) return ncclInvalidUsage;
     if (--groups > 0) return ncclSuccess;
     if (const int code = fault("ncclGroupEnd")) return static_cast<ncclResult_t>(code);
-    const std::vector<Queued> all = std::move(queued);
-    queued.clear();
+    if (const ncclResult_t result = join(std::exchange(joining, {})); result != ncclSuccess) return result;
+    const std::vector<Queued> all = std::exchange(queued, {});
     for (const Queued& q : all)
         if (const ncclResult_t result = submit(q); result != ncclSuccess) return result;
     return ncclSuccess;
@@ -462,6 +498,10 @@ ncclResult_t pncclBroadcast(const void* from, void* to, size_t n, ncclDataType_t
 MP_WEAK(ncclResult_t, ncclGetVersion, int*)
 MP_WEAK(ncclResult_t, ncclGetUniqueId, ncclUniqueId*)
 MP_WEAK(ncclResult_t, ncclCommInitRank, ncclComm_t*, int, ncclUniqueId, int)
+MP_WEAK(ncclResult_t, ncclCommInitRankConfig, ncclComm_t*, int, ncclUniqueId, int, ncclConfig_t*)
+MP_WEAK(ncclResult_t, ncclCommInitRankScalable, ncclComm_t*, int, int, int, ncclUniqueId*, ncclConfig_t*)
+MP_WEAK(ncclResult_t, ncclCommInitAll, ncclComm_t*, int, const int*)
+MP_WEAK(ncclResult_t, ncclCommSplit, ncclComm_t, int, int, ncclComm_t*, ncclConfig_t*)
 MP_WEAK(ncclResult_t, ncclCommDestroy, ncclComm_t)
 MP_WEAK(ncclResult_t, ncclCommAbort, ncclComm_t)
 MP_WEAK(ncclResult_t, ncclCommGetAsyncError, ncclComm_t, ncclResult_t*)

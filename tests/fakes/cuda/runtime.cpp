@@ -167,13 +167,17 @@ cudaError_t cudaGetDeviceCount(int* count) {
     MP_ENTER("cudaGetDeviceCount");
     return remember(cuDeviceGetCount(count));
 }
-cudaError_t cudaSetDevice(int) {
+cudaError_t cudaSetDevice(int device) {
     MP_ENTER("cudaSetDevice");
+    int count = 0;
+    if (cuDeviceGetCount(&count) != CUDA_SUCCESS || device < 0 || device >= count)
+        return remember(cudaErrorInvalidDevice);
+    select_device(device);
     return cudaSuccess;
 }
 cudaError_t cudaGetDevice(int* device) {
     MP_ENTER("cudaGetDevice");
-    *device = 0;
+    *device = current_device();
     return cudaSuccess;
 }
 cudaError_t cudaDeviceSynchronize() {

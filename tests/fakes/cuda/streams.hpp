@@ -20,6 +20,7 @@ struct CUstream_st {
     std::deque<mp::fake::Work> works;
     std::uint64_t submitted = 0, done = 0;
     std::uint32_t number = 0;
+    int device = 0;
     bool blocking = true;  // waits for the legacy stream, which waits for it
     bool ended = false;
     std::unique_ptr<CUgraph_st> capture;
@@ -29,6 +30,7 @@ struct CUstream_st {
 };
 
 struct CUevent_st {
+    int device = 0;
     CUstream stream = nullptr;
     std::uint64_t until = 0;
     std::uint64_t time = 0;
@@ -63,13 +65,13 @@ CUresult wait_for(CUstream stream, CUstream other, std::uint64_t until);
 bool has_passed(CUstream, std::uint64_t until);
 void block_until(CUstream, std::uint64_t until);
 CUresult wait_all();
-// `id`: of the allocation, never used twice.
-bool range_of(const void*, const char** base, std::size_t* bytes, std::uint64_t* id = nullptr);
+// `id`: of the allocation, never used twice. `owner`: the device.
+bool range_of(const void*, const char** base, std::size_t* bytes, std::uint64_t* id = nullptr,
+              int* owner = nullptr);
 CUresult add_pinned(void*, std::size_t bytes);
 CUresult remove_pinned(void*);
 CUstreamCaptureMode& capture_mode_of_thread();
-bool is_current();
-void set_current(bool);
+bool is_of_current(CUstream);
 
 // Tells CUPTI's subscriber of a call, from its begin to its end.
 class Announced {

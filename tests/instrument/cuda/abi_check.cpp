@@ -85,6 +85,7 @@ static_assert(kActivityDriver == CUPTI_ACTIVITY_KIND_DRIVER &&
               kExternalCustom == CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0 &&
               kFlushForced == CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
 
+static_assert(kDeviceOrdinal == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL);
 static_assert(kIsManaged == CU_POINTER_ATTRIBUTE_IS_MANAGED && kPool == CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE);
 static_assert(sizeof(NcclUniqueId) == sizeof(ncclUniqueId));
 

@@ -1,10 +1,15 @@
 // Products that overflow, into memory that is named by NVTX, by mptrace.h or by nobody, in ranges whose names are in
 // payloads of NVTX.
 //
-//   named_memory nvtx|annotated|plain|pool|freed
+//   named_memory nvtx|annotated|plain|pool|mapped|freed
+//
+// mapped: two mappings in a row, as of memory that grows. The product is near the end of the first one; a sum of NCCL
+// and a named weight are in both.
 #include <cublasLt.h>
+#include <cuda.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
+#include <nccl.h>
 #include <nvtx3/nvToolsExt.h>
 #include <nvtx3/nvToolsExtMem.h>
 #include <nvtx3/nvToolsExtPayload.h>
@@ -98,6 +103,35 @@ void push_numbered(const char* name, std::int64_t number) {
     nvtxRangePushEx(&range);
 }
 
+// Two mappings of the least size, one behind the other. The end of the first.
+char* map_twice(std::size_t& bytes) {
+    cudaFree(nullptr);  // makes a context
+    CUmemAllocationProp where{};
+    where.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    where.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    const CUmemAccessDesc access{where.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    cuMemGetAllocationGranularity(&bytes, &where, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+    CUdeviceptr at = 0;
+    cuMemAddressReserve(&at, 2 * bytes, 0, 0, 0);
+    for (const CUdeviceptr begin : {at, at + bytes}) {
+        CUmemGenericAllocationHandle memory = 0;
+        cuMemCreate(&memory, bytes, &where, 0);
+        if (cuMemMap(begin, bytes, 0, memory, 0) != CUDA_SUCCESS) return nullptr;
+        cuMemRelease(memory);
+    }
+    cuMemSetAccess(at, 2 * bytes, &access, 1);
+    return reinterpret_cast<char*>(at + bytes);
+}
+
+// A sum over one rank, from before the border of two mappings to behind it.
+bool add_across(char* border, cudaStream_t stream) {
+    ncclComm_t comm = nullptr;
+    const bool good =
+        ncclCommInitAll(&comm, 1, nullptr) == ncclSuccess &&
+        ncclAllReduce(border - 256, border - 256, 256, ncclFloat16, ncclSum, comm, stream) == ncclSuccess;
+    return good && cudaDeviceSynchronize() == cudaSuccess && ncclCommDestroy(comm) == ncclSuccess;
+}
+
 }  // namespace
 
 int main(int, char** argv) {
@@ -109,13 +143,22 @@ int main(int, char** argv) {
         else
             cudaMalloc(reinterpret_cast<void**>(&arena), 4 * kBytes);
     };
-    allocate();
+    std::size_t mapped = 0;
+    char* const border = how == "mapped" ? map_twice(mapped) : nullptr;
+    if (border)
+        arena = border - 3 * kBytes;
+    else
+        allocate();
     const std::vector<__half> large(kElements, __float2half(1000.0f));
     char* const result = arena + kBytes;
     cudaMemcpy(arena, large.data(), kBytes, cudaMemcpyHostToDevice);
     nvtxDomainHandle_t const domain = nvtxDomainCreateA("program");
     if (how == "nvtx") name_regions(domain, arena, result);
     const long long sizes[] = {kSize, kSize};
+    const std::vector<__half> weight(kElements, __float2half(0.5f));
+    if (border) cudaMemcpy(border - kBytes / 2, weight.data(), kBytes, cudaMemcpyHostToDevice);
+    if (border && mptrace_tensor)
+        mptrace_tensor(border - kBytes / 2, MPTRACE_FP16, sizes, 2, MPTRACE_PARAMETER, "weight");
     if (how == "annotated" && mptrace_tensor)
         mptrace_tensor(result, MPTRACE_FP16, sizes, 2, MPTRACE_BUFFER, "scores");
 
@@ -139,6 +182,7 @@ int main(int, char** argv) {
                good;
         good = nvtxRangePopPayload(domain, nullptr, 0) == NVTX_NO_PUSH_POP_TRACKING && good;
         nvtxRangePop();
+        if (border) good = add_across(border, nullptr) && good;
         nvtxRangePop();
     }
     good = cudaDeviceSynchronize() == cudaSuccess && good;

@@ -1,6 +1,6 @@
 """zero1_gpt under mp-trace, on fakes of NVIDIA's libraries: what is recorded and judged, and that nothing changes.
 
-usage: zero1_traced_test.py MP_TRACE ZERO1_GPT FAKES TWO_THREADS FREED_WEIGHTS NAMED_MEMORY
+usage: zero1_traced_test.py MP_TRACE ZERO1_GPT FAKES TWO_THREADS FREED_WEIGHTS NAMED_MEMORY TWO_DEVICES
 """
 import json
 import os
@@ -10,7 +10,8 @@ import sys
 import tempfile
 import unittest
 
-MP_TRACE, PROGRAM, FAKES, TWO_THREADS, FREED_WEIGHTS, NAMED_MEMORY = (os.path.realpath(path) for path in sys.argv[1:7])
+MP_TRACE, PROGRAM, FAKES, TWO_THREADS, FREED_WEIGHTS, NAMED_MEMORY, TWO_DEVICES = (
+    os.path.realpath(path) for path in sys.argv[1:8])
 STEPS = 6
 LAYERS = [f"Layer {layer}/{part}" for layer in range(2) for part in ("attention", "mlp")]
 # What the library may meet: each call of the driver, of CUPTI and of the getters fails, always or once.
@@ -21,6 +22,7 @@ FAULTS = [
     "cuPointerGetAttribute=1", "cuMemGetInfo_v2=999", "cuMemsetD8Async=719",
     "cuMemcpyDtoHAsync_v2=719", "cuMemcpyDtoDAsync_v2=719", "cuLaunchKernel=719", "cuLaunchKernel#7=719",
     "cuEventCreate=2", "cuEventRecord=400", "cuEventRecord#5=400", "cuEventQuery=719", "cuStreamIsCapturing=900",
+    "cuCtxGetId=201", "cuStreamGetCtx=400", "cuThreadExchangeStreamCaptureMode=999", "cuEventDestroy_v2=400",
     "cublasGetStream_v2=1", "cublasLtMatmulDescGetAttribute=7", "cublasLtMatmulDescGetAttribute#9=7",
     "cublasLtMatrixLayoutGetAttribute=7", "cublasLtMatmulAlgoConfigGetAttribute=7",
     "cuptiSubscribe=39,cuptiSubscribe_v2=39", "cuptiEnableCallback=7", "cuptiEnableDomain=7", "cuptiGetVersion=999",
@@ -34,8 +36,19 @@ def environment(**more):
     return {**clean, "LD_LIBRARY_PATH": FAKES, **more}
 
 
-def run(command, env):
-    return subprocess.run(command, env=env, capture_output=True, timeout=60)
+def run(command, env, cwd=None):
+    return subprocess.run(command, env=env, cwd=cwd, capture_output=True, timeout=60)
+
+
+def run_apart(command, env):
+    """Runs in an empty directory. The result, and what is in the directory then."""
+    with tempfile.TemporaryDirectory(prefix="zero1-cwd-") as place:
+        done = run(command, env, place)
+        files = {}
+        for name in os.listdir(place):
+            with open(os.path.join(place, name), "rb") as file:
+                files[name] = file.read()
+        return done, files
 
 
 class Traced(unittest.TestCase):
@@ -49,7 +62,7 @@ class Traced(unittest.TestCase):
     def run_alone(self, words, faults, more):
         key = (*words, faults, *more.items())
         if key not in self.alone:
-            self.alone[key] = run([PROGRAM, *words], environment(MP_FAKE_CUDA=faults, **more))
+            self.alone[key] = run_apart([PROGRAM, *words], environment(MP_FAKE_CUDA=faults, **more))
         return self.alone[key]
 
     def trace(self, *flags, faults="", our_faults="", policy=None, options=(), **more):
@@ -59,11 +72,13 @@ class Traced(unittest.TestCase):
         """
         self.number += 1
         into = os.path.join(self.top, str(self.number))
-        words = ["--steps", str(STEPS), *map(str, flags)]
+        words = ["--steps", str(STEPS), "--save", "weights", *map(str, flags)]
         env = environment(MP_FAKE_CUDA=faults or our_faults, **more)
-        alone = self.run_alone(words, faults, more)
-        traced = run([MP_TRACE, "-o", into, *options, "--", PROGRAM, *words], env)
+        alone, files = self.run_alone(words, faults, more)
+        traced, traced_files = run_apart([MP_TRACE, "-o", into, *options, "--", PROGRAM, *words], env)
         self.assertEqual(traced.stdout, alone.stdout)
+        self.assertTrue(traced_files == files, "files of the program differ")
+        self.assertEqual(list(files), ["weights"] if alone.returncode == 0 else [])
         self.assertEqual(traced.returncode, alone.returncode, traced.stderr.decode())
         others = [line for line in traced.stderr.splitlines() if not line.startswith(b"mp-trace: ")]
         self.assertEqual(others, alone.stderr.splitlines())
@@ -211,6 +226,18 @@ class Names(Traced):
         self.assertRegex(self.origin("pool"), r"^allocation \d+ of 2048 bytes of a pool, byte 512$")
 
 
+    def test_memory_of_several_mappings_is_one(self):
+        size = 2 << 20
+        self.assertRegex(self.origin("mapped"), rf"^allocation \d+ of {size} bytes, byte {size - 2 * 512}$")
+        report = json.loads(run([MP_TRACE, "report", os.path.join(self.top, "mapped"), "--json", "-"],
+                                environment()).stdout)
+        # The sum goes past the end of the first mapping into the second, and the weight is compared in both.
+        self.assertNotIn("MPT076", self.found(report))
+        self.assertEqual([c["calls"] for c in report["collectives"]], [3])
+        self.assertEqual([p["name"] for p in report["parameters"]], ["weight"])
+        self.assertFalse([n for n in report["notes"] if "weights" in n["text"]], report["notes"])
+
+
 class Reductions(Traced):
     def sums(self, report):
         return {(c["op"], c["reduction"], c["dtype"]): c for c in report["collectives"]}
@@ -242,6 +269,93 @@ class Reductions(Traced):
         report = self.trace("--spawn", 2, NCCL_PROFILER_PLUGIN="/nowhere/libother.so")
         self.assertEqual({c["algorithms"] for c in report["collectives"]}, {""})
         self.assertTrue(any("NCCL_PROFILER_PLUGIN" in note["text"] for note in report["notes"]), report["notes"])
+
+
+class SeveralDevices(Traced):
+    """One process with two devices, each with a rank of its own."""
+
+    WAYS = ("all", "group", "threads", "split")
+
+    def train(self, how, *words, **more):
+        into = os.path.join(self.top, "-".join((how, *words)))
+        alone = run([TWO_DEVICES, how, *words], environment(**more))
+        traced = run([MP_TRACE, "-q", "-o", into, "--", TWO_DEVICES, how, *words], environment(**more))
+        self.assertTrue(alone.stdout.endswith(b"done\n"), alone)
+        self.assertEqual((traced.returncode, traced.stdout, traced.stderr), (0, alone.stdout, b""))
+        report = json.loads(run([MP_TRACE, "report", into, "--json", "-"], environment()).stdout)
+        dump = "".join(run([MP_TRACE, "dump", os.path.join(into, name)], environment()).stdout.decode()
+                       for name in os.listdir(into) if name.endswith(".mpt"))
+        return report, dump
+
+    def test_each_rank_has_records_of_its_own(self):
+        for how in self.WAYS:
+            with self.subTest(how=how):
+                report, dump = self.train(how, "healthy")
+                self.assertEqual(self.found(report), set())
+                self.assertEqual([n["text"] for n in report["notes"] if n["kind"] != "end"], [])
+                self.assertEqual(len(report["steps"]), 5)
+                # The process has no rank of its own, and nothing is missing.
+                run_of = report["run"]
+                self.assertEqual((run_of["world_size"], run_of["ranks_seen"], run_of["ranks_missing"]), (None, [], []))
+                process = run_of["processes"][0]
+                self.assertEqual(process["local_ranks"], 2)
+                self.assertRegex(process["members"],
+                                 "^rank 0 on device 0, rank 1 on device 1 of communicator [0-9a-f]{4}$")
+                # Two sums of each rank in each step, and a product of each device in each layer.
+                steps = dump.split("\nstep ")
+                self.assertEqual(len(steps), 5 + 1)
+                for step in steps[1:]:
+                    sums = [line for line in step.splitlines() if line.startswith("  collective ")]
+                    self.assertEqual(len(sums), 2)
+                    self.assertTrue(all(" calls=2 " in line and " finite_inputs=2 " in line for line in sums), sums)
+                    self.assertEqual({line.split(" member=")[1] for line in sums},
+                                     {"1 device=2", "2 device=1"} if how == "split" else {"1 device=1", "2 device=2"})
+                    ops = [line for line in step.splitlines() if line.startswith("  op ")]
+                    self.assertEqual(len(ops), 4)
+                    self.assertEqual(sum(" calls=1 " in line for line in ops), 4)
+                    self.assertEqual(sum(line.endswith(" device=2") for line in ops), 2)
+                # What both sent and received was put together, and each device's weights were compared on it.
+                self.assertGreaterEqual(report["collectives"][0]["sketched_blocks"], 32)
+                self.assertEqual(report["collectives"][0]["differing_blocks"], 0)
+                weights = {p["name"] for p in report["parameters"]}
+                self.assertEqual(weights, {"weight of device 0", "weight of device 1"})
+
+    def test_the_overflow_of_a_device_has_its_number(self):
+        for how in self.WAYS:
+            with self.subTest(how=how):
+                report, _ = self.train(how)
+                cause = report["findings"][0]
+                self.assertEqual((cause["rule"], cause["layer"], cause["step"], cause["rank"], cause["device"]),
+                                 ("MPT001", "Layer 1", 3, None, 1))
+                self.assertEqual(report["first_overflow"]["device"], 1)
+
+    def test_a_sum_that_overflows_is_known_without_another_process(self):
+        for how in self.WAYS:
+            with self.subTest(how=how):
+                report, _ = self.train(how, "large")
+                found = next(f for f in report["findings"] if f["rule"] == "MPT050")
+                self.assertRegex(found["message"], "finite on every rank, first on rank 0 of communicator "
+                                                   f"[0-9a-f]{{4}} on device {'1' if how == 'split' else '0'}$")
+
+    def test_whatever_fails_the_program_notices_nothing(self):
+        for fault in ("cuCtxPushCurrent_v2=201", "cuCtxPopCurrent_v2#3=201", "cuStreamGetCtx=400", "cuCtxGetId=201",
+                      "cuCtxGetDevice=201", "cuPointerGetAttribute=1", "cuEventRecord#5=400",
+                      "cuModuleLoadData#2=209", "cuLaunchKernel#9=719"):
+            for how in self.WAYS:
+                with self.subTest(fault=fault, how=how):
+                    self.train(how, MP_FAKE_CUDA=fault)
+
+    def test_the_launcher_has_the_last_word(self):
+        report, _ = self.train("all", "healthy", RANK="3", WORLD_SIZE="4", LOCAL_RANK="3")
+        self.assertEqual(report["run"]["ranks_seen"], [3])
+        self.assertEqual(report["run"]["ranks_missing"], [0, 1, 2])
+
+    def test_late_streams(self):
+        for how in self.WAYS:
+            with self.subTest(how=how):
+                report, _ = self.train(how, "healthy", MP_FAKE_CUDA_LATE="300")
+                self.assertEqual(self.found(report), set())
+                self.assertEqual(len(report["steps"]), 5)
 
 
 class Times(Traced):
@@ -278,7 +392,7 @@ class Times(Traced):
 
 
 class Harmless(Traced):
-    """The fixture compares output, exit status and messages with the run without mp-trace."""
+    """The fixture compares output, exit status, messages and files with the run without mp-trace."""
 
     def test_whatever_fails_the_program_notices_nothing(self):
         for fault in FAULTS:
@@ -291,8 +405,14 @@ class Harmless(Traced):
         self.assertLessEqual(set(LAYERS), {layer["layer"] for layer in report["layers"]})
         self.assertIn("39", json.dumps(report["notes"]))
 
+    def test_doctor_tells_of_a_recording_who_held_cupti(self):
+        self.trace(our_faults="cuptiSubscribe=39,cuptiSubscribe_v2=39", MP_FAKE_CUPTI_HOLDER="CUPTI for Kineto")
+        told = run([MP_TRACE, "doctor", os.path.join(self.top, str(self.number))], environment()).stdout.decode()
+        self.assertRegex(told, r"not seen .*39.*CUPTI for Kineto")
+        self.assertRegex(told, r"NVTX domains  +the default one alone")
+
     def test_every_error_code_of_cupti(self):
-        for code in (1, 2, 5, 7, 8, 15, 16, 31, 35, 39, 40, 999):
+        for code in (*range(1, 44), 999):
             with self.subTest(code=code):
                 self.trace("--steps", 2, our_faults=f"cuptiSubscribe={code},cuptiSubscribe_v2={code}")
 
@@ -324,4 +444,4 @@ class Harmless(Traced):
         self.trace(NVTX_INJECTION64_PATH="/nowhere/libother.so", CUDA_INJECTION64_PATH="/nowhere/libother.so")
 
 
-unittest.main(argv=sys.argv[:1] + sys.argv[7:])
+unittest.main(argv=sys.argv[:1] + sys.argv[8:])

@@ -42,7 +42,8 @@ RunModel model_of(const SketchTable& table) {
 SketchTable table_of(double off, std::uint64_t ranks = kRanks) {
     SketchTable table;
     for (std::uint64_t rank = 0; rank < ranks; ++rank)
-        for (std::uint64_t block = 0; block < kBlocks; ++block) table.add(sketch(rank, block, off), Step{2});
+        for (std::uint64_t block = 0; block < kBlocks; ++block)
+            table.add(sketch(rank, block, off), Step{2}, {});
     return table;
 }
 
@@ -63,7 +64,7 @@ TEST(Sketches, TheBlockWithTheLargestErrorIsNamed) {
             SketchRecord r = sketch(rank, block, block == 17 || block == 23 ? 2 : block == 3 ? -1 : 0.25);
             r.first = block * kLength;
             r.elements = kBlocks * kLength;
-            table.add(r, Step{static_cast<std::int64_t>(block)});
+            table.add(r, Step{static_cast<std::int64_t>(block)}, {});
         }
     const CollectiveTotal::WorstBlock worst = model_of(table).collectives[0].worst_block;
     EXPECT_EQ(worst.first, 17 * kLength);
@@ -81,7 +82,7 @@ TEST(Sketches, AnAverageIsDividedByTheRanks) {
             SketchRecord r = sketch(rank, block);
             r.reduction = "avg";
             r.received = 2;
-            table.add(r, Step{0});
+            table.add(r, Step{0}, {});
         }
     RunModel m = model_of({});
     m.collectives[0].total.reduction = "avg";
@@ -94,7 +95,7 @@ TEST(Sketches, NothingIsSaidWithoutARankOrOfFewBlocks) {
     EXPECT_EQ(model_of(table_of(0.5, 2)).collectives[0].total.compared, 0u);
     SketchTable few;
     for (std::uint64_t rank = 0; rank < kRanks; ++rank)
-        for (std::uint64_t block = 0; block < 8; ++block) few.add(sketch(rank, block, 0.5), Step{0});
+        for (std::uint64_t block = 0; block < 8; ++block) few.add(sketch(rank, block, 0.5), Step{0}, {});
     EXPECT_EQ(model_of(few).collectives[0].total.compared, 0u);
 }
 
@@ -105,7 +106,7 @@ TEST(Sketches, CallsThatDoNotBelongTogetherAreNotCompared) {
         for (std::uint64_t block = 0; block < kBlocks; ++block) {
             SketchRecord r = sketch(rank, block, 0.5);
             if (rank == 2) r.elements = 5;
-            table.add(r, Step{0});
+            table.add(r, Step{0}, {});
         }
     EXPECT_EQ(model_of(table).collectives[0].total.compared, 0u);
 }
@@ -117,15 +118,17 @@ TEST(Sketches, ARankThatReceivedOtherValuesIsNamedInAnyOrder) {
             all.push_back(sketch(rank, block, rank == 1 && block >= 38 ? 0.25 : 0));
     SketchTable forward, back, halves, other;
     for (std::size_t i = 0; i < all.size(); ++i) {
-        forward.add(all[i], Step{3});
-        back.add(all[all.size() - 1 - i], Step{3});
-        (i % 2 ? halves : other).add(all[i], Step{3});
+        forward.add(all[i], Step{3}, Rank{static_cast<int>(all[i].rank) + 4});
+        back.add(all[all.size() - 1 - i], Step{3}, Rank{static_cast<int>(all[all.size() - 1 - i].rank) + 4});
+        (i % 2 ? halves : other).add(all[i], Step{3}, Rank{static_cast<int>(all[i].rank) + 4});
     }
     halves.merge(other);
     for (const SketchTable* table : {&forward, &back, &halves}) {
         const CollectiveTotal c = model_of(*table).collectives[0];
         EXPECT_EQ(c.differing, 2u);
-        EXPECT_EQ(c.differs_at.rank, Rank{1});
+        EXPECT_EQ(c.differs_for.rank, Rank{1});
+        EXPECT_EQ(c.differs_for.communicator, 7u);
+        EXPECT_EQ(c.differs_at.rank, Rank{5}) << "that of the process";
         EXPECT_EQ(c.differs_at.step, Step{3});
         EXPECT_EQ(c.sketched, kBlocks - 2);
     }
@@ -136,7 +139,7 @@ TEST(Sketches, ValuesThatAreNotFiniteAreLeftOut) {
     SketchRecord lost = sketch(0, 0);
     lost.sent = std::nan("");
     lost.call = 999;
-    table.add(lost, Step{0});
+    table.add(lost, Step{0}, {});
     EXPECT_EQ(model_of(table).collectives[0].sketched, kBlocks);
 }
 

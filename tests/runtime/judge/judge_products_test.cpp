@@ -84,6 +84,32 @@ TEST(Judge, MPT077ResultsThatDifferBetweenRanks) {
     EXPECT_EQ(find_rule(j, "MPT077")->rank, Rank{1});
 }
 
+TEST(Judge, TheRankOfACommunicatorIsNotTheRankOfTheProcess) {
+    RunModel m = raw_run(DType::fp16);
+    m.collectives = {average(2, DType::fp16)};
+    CollectiveTotal& t = m.collectives[0];
+    t.total.op = "all_reduce";
+    t.total.reduction = "sum";
+    t.differing = 3;
+    t.differs_at = {Rank{5}, Step{4}};
+    t.differs_for = {0x9f3cull << 24, Rank{1}, -1};
+    t.total.lost_results = 1;
+    t.first_nonfinite = Step{4};
+    t.first_lost = {Rank{5}, Step{4}};
+    t.lost_by = {0x9f3cull << 24, Rank{1}, 3};
+    m.ranks.resize(1);
+    EXPECT_EQ(find_rule(judge(m), "MPT050"), nullptr) << "the other rank left no recording";
+    m.ranks[0].process.local_ranks = 2;
+    const Judgement j = judge(m);
+    ASSERT_TRUE(find_rule(j, "MPT077") && find_rule(j, "MPT050"));
+    EXPECT_EQ(find_rule(j, "MPT077")->rank, Rank{5});
+    EXPECT_NE(find_rule(j, "MPT077")->message.find("gave rank 1 of communicator 9f3c other"),
+              std::string::npos);
+    EXPECT_EQ(find_rule(j, "MPT050")->rank, Rank{5});
+    EXPECT_NE(find_rule(j, "MPT050")->message.find("first on rank 1 of communicator 9f3c on device 3"),
+              std::string::npos);
+}
+
 TEST(Judge, MPT071TermsAddedInHalf) {
     RunModel m = raw_run(DType::fp16);
     EXPECT_EQ(find_rule(judge(m), "MPT071"), nullptr);

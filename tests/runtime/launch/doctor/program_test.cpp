@@ -5,6 +5,7 @@
 
 #include "runtime/launch/doctor/probe.hpp"
 #include "runtime/launch/doctor/sections.hpp"
+#include "tests/runtime/launch/doctor/scratch.hpp"
 
 namespace mp::launch::doctor {
 namespace {
@@ -50,6 +51,48 @@ TEST(Program, PlacesOfToolsAreFreeOrTaken) {
     EXPECT_EQ(line_of(facts, "CUDA_INJECTION64_PATH").verdict, Verdict::ok);
     EXPECT_EQ(line_of(facts, "NCCL_PROFILER_PLUGIN").verdict, Verdict::warn);
     EXPECT_THAT(line_of(facts, "NCCL_PROFILER_PLUGIN").value, HasSubstr("/other.so"));
+}
+
+TEST(Program, TheVersionOfNvtxIsTold) {
+    EXPECT_THAT(line_of({.path = "./train", .nvtx = true}, "NVTX").value, HasSubstr("version 3"));
+    const Line two = line_of({.path = "./train", .nvtx2 = true}, "NVTX");
+    EXPECT_THAT(two.value, HasSubstr("never tried"));
+    EXPECT_NE(two.verdict, Verdict::ok);
+    const volatile char* const text = "libnvToolsExt.so.1";
+    ASSERT_EQ(text[0], 'l');
+    EXPECT_TRUE(probe_program("/proc/self/exe").nvtx2);
+}
+
+using ProgramFiles = Scratch;
+
+TEST_F(ProgramFiles, SourcesBesideItAreForTheOtherTool) {
+    EXPECT_EQ(line_of({.path = "./train"}, "sources").key, "");
+    EXPECT_THAT(line_of({.path = "./train", .nccl = true, .sources = "./train.cu"}, "sources").hint,
+                HasSubstr("NCCL"));
+    const std::string source = file("train_gpt2.cu", "no program");
+    EXPECT_EQ(probe_program(file("train_gpt2cu", "no program")).sources, source);
+    EXPECT_EQ(probe_program(file("train_gpt2.out", "no program")).sources, source);
+    EXPECT_EQ(probe_program(file("other", "no program")).sources, "");
+}
+
+TEST(Program, ARecordingTellsDomainsAndRanks) {
+    RecordingFacts facts;
+    facts.path = "run";
+    trace::ProcessRecord& process = facts.processes.emplace_back();
+    process.pid = 7;
+    process.framework = trace::kRawFramework;
+    process.members = "rank 0 on device 0, rank 1 on device 1 of communicator 9f3c";
+    process.nvtx_domains = "NCCL (of a library), training";
+    facts.missing = {"CUPTI gave error 39, its place is held by 'nsys': launches are not seen"};
+    const std::vector<Line> lines = recording_section(facts).lines;
+    const auto value_of = [&lines](std::string_view key) {
+        const auto at = std::ranges::find(lines, key, &Line::key);
+        return at == lines.end() ? std::string() : at->value;
+    };
+    EXPECT_EQ(value_of("  NVTX domains"), process.nvtx_domains);
+    EXPECT_EQ(value_of("  ranks of NCCL"), process.members);
+    EXPECT_THAT(value_of("not seen"), HasSubstr("nsys"));
+    EXPECT_FALSE(probe_recording("/no/such/run").fault.empty());
 }
 
 TEST(Program, FilesThatAreNoProgram) {
