@@ -12,8 +12,8 @@ bool is_python(const Function&);
 // "at::Tensor::sum", "torch.Tensor.sum" -> "sum"; the text itself when it has no scope.
 std::string_view leaf(std::string_view qualified);
 
-// Whether it is this method of a library's class, in whichever module: "pytorch_lightning.core.LightningModule.optimizers"
-// is "lightning.LightningModule.optimizers".
+// Whether it is this method of a library's class, in whichever module:
+// "pytorch_lightning.core.LightningModule.optimizers" is "lightning.LightningModule.optimizers".
 bool is_library_method(std::string_view qualified, std::string_view method);
 
 // `f.__enter__` and `f.__exit__`, where `f` is a context manager class of a library or a generator.

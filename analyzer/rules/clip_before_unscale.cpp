@@ -6,7 +6,8 @@
 // Fix    scaler.unscale_(optimizer) before the clip; in Lightning the clip goes into on_before_optimizer_step.
 // Silent After unscale_, in branches without a scaler, where the scale was read (to divide
 //        by hand), where the engine clips for itself. max_norm=inf measures and does not clip: a
-//        note. A warning where the backward is not seen, and for a hook of a tensor. Engines whose precision no constant sets.
+//        note. A warning where the backward is not seen, and for a hook of a tensor. Engines whose precision
+//        no constant sets.
 // Tests  testdata/lint/MP203.md, tests/analyzer/rules/clip_before_unscale_test.cpp
 
 #include <algorithm>

@@ -120,6 +120,7 @@ class Places(unittest.TestCase):
         self.assertEqual((first.kind, first.name), ("cast", "a"))
         self.assertEqual(first, mutants.drawn(2, 7, named, layers))
         self.assertIsNone(mutants.drawn(3, 7, named, layers))
+        self.assertEqual(mutants.drawn(2, 7, named, layers, whole=True).layer, "*")
 
     def test_a_list_is_drawn_from_the_programs_and_kinds_that_are_asked_for(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -127,7 +128,7 @@ class Places(unittest.TestCase):
             with open(first, "w", encoding="utf-8") as f:
                 f.write("# a comment\n" + "".join(f"{i}\tcast\tp.py\tname{i % 4}\tx\n" for i in range(8)))
             options = types.SimpleNamespace(draw=first, list=second, seed=5, count=6, programs=2, jobs=1,
-                                            kinds="cast,state")
+                                            kinds="cast,state", whole=False)
             self.assertEqual(len(mutants.programs_of(options)), 4)
             with mock.patch.object(mutants, "layers_of", lambda *_: {"cast": ["x", "y"], "state": ["z"]}):
                 mutants.draw_all(options)
