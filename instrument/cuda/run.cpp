@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -18,7 +17,6 @@
 #include "instrument/cuda/samples.hpp"
 #include "kernels/cpu/walk.hpp"
 #include "runtime/trace/job_directory.hpp"
-#include "runtime/trace/op_stats.hpp"
 #include "runtime/trace/process.hpp"
 
 namespace mp::raw {
@@ -27,8 +25,6 @@ namespace {
 constexpr int kFlushMilliseconds = 2000;
 constexpr int kWaitMilliseconds = 2000;  // for the device, at the end
 constexpr std::chrono::milliseconds kPatience{5}, kPatienceOfSteps{200}, kPatienceAtEnd{2000};
-constexpr int kMostSamples = 512;      // products of a step of which elements are computed again
-constexpr int kMostSketches = 32;      // reductions of a step of which blocks are sketched
 constexpr int kFirstWithBf16 = 80;     // compute capability 8.0
 constexpr std::size_t kMostHeld = 16;  // ended steps of which it is not known yet whether they were skipped
 constexpr std::size_t kMostKernels = 4096;
@@ -60,16 +56,6 @@ std::string demangled(const std::string& symbol) {
     std::string out = status == 0 && text ? text : symbol;
     std::free(text);
     return out;
-}
-
-void merge(trace::OpRecord& into, const cuda::ProductError& error) {
-    into.loc_compared += error.compared;
-    into.loc_nonfinite += error.nonfinite;
-    into.loc_error_squares += error.error_squares;
-    into.loc_squares += error.squares;
-    into.loc_dot += error.dot;
-    if (error.squares > 0)
-        into.loc_worst = trace::larger(into.loc_worst, std::sqrt(error.error_squares / error.squares));
 }
 
 // The buffer of a collective that it reads or writes past the end of its allocation, as one whose count is in bytes
@@ -352,143 +338,7 @@ void Run::told(const Collective& c, const std::string& algorithm) {
     s.add_algorithm(s.count(c).record, algorithm);
 }
 
-// ---- Figures. ----------------------------------------------------------------------------------------
-
-bool Run::provide_slots() {
-    if (batch_.slots) return true;
-    if (!free_.empty()) {
-        batch_.slots = std::move(free_.back());
-        free_.pop_back();
-    } else {
-        batch_.slots = meter_.slots();
-    }
-    batch_.id = ++batches_;
-    return batch_.slots != nullptr;
-}
-
-Run::Ticket Run::measure(Call call, abi::Stream stream, const cpu::TensorView* inputs) {
-    const std::int64_t number = steps_.own() >= 0 ? steps_.own() : std::max(named_step_, std::int64_t{0});
-    if (!options_.steps.contains(mp::Step{number})) return {};
-    if (!provide_slots()) {
-        ++unmeasured_;
-        return {};
-    }
-    call.figures = batch_.slots->take<TensorStats>(call.inputs + 1);
-    if (!call.figures) {
-        close_batch();
-        drain();
-        if (!provide_slots() || !(call.figures = batch_.slots->take<TensorStats>(call.inputs + 1))) {
-            ++unmeasured_;
-            return {};
-        }
-    }
-    if (!meter_.statistics(stream, inputs, call.inputs, call.figures)) {
-        ++unmeasured_;
-        return {};
-    }
-    ++call.step->open;
-    batch_.calls.push_back(std::move(call));
-    return {batch_.id, batch_.calls.size() - 1};
-}
-
-void Run::measure_result(Ticket ticket, abi::Stream stream, const cpu::TensorView& result, bool succeeded) {
-    // Another thread may have ended the step meanwhile. Then the result is not measured.
-    if (!succeeded || ticket.batch != batch_.id || ticket.call >= batch_.calls.size()) return;
-    Call& call = batch_.calls[ticket.call];
-    call.has_result = meter_.statistics(stream, &result, 1, call.figures + call.inputs);
-    if (!call.has_result) ++unmeasured_;
-    call.into = result.data;
-    call.allocation = Meter::allocation_id_of(result.data);
-}
-
-void Run::sketch(Ticket ticket, const Collective& c) {
-    const std::uint64_t next = number_of_step();
-    const bool wanted = next % 256 == 0 || std::has_single_bit(next);
-    StepTally& step = *steps_.work();
-    if (!wanted || step.sketches == kMostSketches) return;
-    Sketching s = sketching_of(c);
-    if (s.sent.count == 0) return;
-    auto* const figures = batch_.slots->take<cuda::Sketch>(static_cast<int>(s.sent.count));
-    if (!figures || !meter_.sketch(c.stream, s.sent, figures)) return;
-    s.sent_figures = figures;
-    ++step.sketches;
-    batch_.sketches.emplace(ticket.call, std::move(s));
-}
-
-void Run::sketch_result(Ticket ticket, abi::Stream stream, bool succeeded) {
-    if (!succeeded || ticket.batch != batch_.id) return;
-    const auto found = batch_.sketches.find(ticket.call);
-    if (found == batch_.sketches.end() || found->second.received.count == 0) return;
-    Sketching& s = found->second;
-    auto* const figures = batch_.slots->take<cuda::Sketch>(static_cast<int>(s.received.count));
-    if (figures && meter_.sketch(stream, s.received, figures)) s.received_figures = figures;
-}
-
-// The exact elements are in the memory of the stream until compare(), so no second product may begin meanwhile. One of
-// an older batch is lost.
-void Run::expect(Ticket ticket, Call& call, const Product& product) {
-    StepTally& step = *call.step;
-    if (!is_sampled() || !product.is_plain || step.samples == kMostSamples) return;
-    if (sampled_.batch == ticket.batch) return;
-    call.sampled = sample_of(product, call.ordinal);
-    if (!meter_.expect(product.stream, call.sampled)) return;
-    ++step.samples;
-    sampled_ = ticket;
-}
-
-void Run::compare(Ticket ticket, abi::Stream stream, bool succeeded) {
-    sampled_ = {};
-    if (!succeeded || ticket.batch != batch_.id || ticket.call >= batch_.calls.size()) return;
-    Call& call = batch_.calls[ticket.call];
-    auto* const error = batch_.slots->take<cuda::ProductError>(1);
-    if (error && meter_.compare(stream, call.sampled, error)) call.error = error;
-}
-
-void Run::close_batch() {
-    if (!batch_.slots) return;
-    batch_.fence = meter_.fence();
-    waiting_.push_back(std::exchange(batch_, Batch{}));
-}
-
-void Run::add(StepTally& step, const Call& call) const {
-    if (!call.has_result) return;
-    std::uint64_t lost = 0;
-    double amax = 0;
-    for (int i = 0; i < call.inputs; ++i) {
-        lost += call.figures[i].nonfinite();
-        amax = trace::larger(amax, call.figures[i].amax);
-    }
-    const TensorStats& result = call.figures[call.inputs];
-    if (!call.product) {
-        trace::CollectiveRecord& record = step.record.collectives[call.record];
-        ++(lost > 0 ? record.lost_inputs : record.finite_inputs);
-        if (result.nonfinite() > 0 && record.lost_results++ == 0 && record.memory.empty())
-            record.memory = memory_of(call.into, call.allocation);
-        return;
-    }
-    trace::OpRecord& op = step.record.ops[call.record];
-    trace::add_result(op, result);
-    if (call.error) {
-        merge(op, *call.error);
-        step.record.sampled = true;
-    }
-    if (result.nonfinite() == 0) return;
-    if (op.input_amax == 0) op.input_amax = amax;
-    const bool is_first_origin = lost == 0 && op.origins++ == 0;
-    if (is_first_origin) op.first_origin = call.ordinal;
-    if (is_first_origin || op.source.empty()) op.source = memory_of(call.into, call.allocation);
-}
-
-void Run::add(StepTally& step, std::vector<Weights::Compared>& weights) {
-    for (Weights::Compared& w : weights) {
-        if (w.figure) {
-            w.record.meant_to_move = w.figure->meant_to_move;
-            w.record.unmoved = w.figure->unmoved;
-        }
-        step.record.tensors.push_back(std::move(w.record));
-        step.record.sampled = true;
-    }
-}
+// ---- What the device has measured. ----------------------------------------------------------------------
 
 void Run::drain() {
     while (!waiting_.empty() && waiting_.front().fence.passed()) {

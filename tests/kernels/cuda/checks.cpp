@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <cstring>
 #include <limits>
-#include <thread>
 
 #include "kernels/cpu/walk.hpp"
 #include "kernels/numerics/convert.hpp"
@@ -21,112 +20,13 @@ constexpr DType kMeasured[] = {DType::fp64, DType::fp32, DType::fp16, DType::bf1
 constexpr double kShort = 2e-6, kLong = 1e-12;
 double allowed(DType a, DType b) { return a == DType::fp64 || b == DType::fp64 ? kLong : kShort; }
 
-// SplitMix64: quick and the same everywhere.
-struct Random {
-    std::uint64_t state;
-    std::uint64_t next() {
-        std::uint64_t z = state += 0x9E3779B97F4A7C15u;
-        z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
-        z = (z ^ z >> 27) * 0x94D049BB133111EBu;
-        return z ^ z >> 31;
-    }
-    double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }
-    // Roughly N(0, 1): the sum of four uniforms.
-    double normal() {
-        double sum = -2;
-        for (int i = 0; i < 4; ++i) sum += uniform();
-        return sum * std::sqrt(3.0);
-    }
-};
-
-double draw(Data data, DType dtype, Random& random, std::size_t i) {
-    const FloatFormat& f = *format_of(dtype);
-    const bool narrow = f.exponent_bits < 8;
-    switch (data) {
-        case Data::normal:
-        case Data::patterns:
-            return random.normal();
-        case Data::zeros:
-            return i % 2 ? 0.0 : -0.0;
-        case Data::relu:
-            return std::max(0.0, random.normal());
-        case Data::tiny:
-            return random.normal() * (narrow ? 4 * min_normal(f) : 1e-30);
-        case Data::huge:
-            return random.normal() * (narrow ? max_finite(f) / 4 : 1e36);
-        case Data::far_from_zero:
-            return 100 + random.normal();
-        case Data::constant:
-            return -1.25;
-        case Data::saturated:
-            return random.uniform() < 0.2 ? max_finite(f) : random.normal();
-        case Data::mixed: {
-            const double u = random.uniform();
-            const double infinity = std::numeric_limits<double>::infinity();
-            if (u < 0.001) return infinity;
-            if (u < 0.002) return -infinity;
-            if (u < 0.003) return std::numeric_limits<double>::quiet_NaN();
-            if (u < 0.1) return 0;
-            return random.normal() * (u < 0.2 ? min_normal(f) : 1);
-        }
-    }
-    return 0;
-}
-
 std::string text(const char* what, DType dtype, std::size_t n) {
     return std::string(what) + " " + std::string(name_of(dtype)) + " x " + std::to_string(n);
-}
-
-const char* name(Data data) {
-    constexpr const char* kNames[] = {"normal",        "zeros",    "relu",  "tiny",     "huge",
-                                      "far from zero", "constant", "mixed", "patterns", "saturated"};
-    return kNames[static_cast<int>(data)];
 }
 
 std::size_t width(DType dtype) { return cpu::width_of(dtype); }
 
 }  // namespace
-
-namespace {
-
-// Elements are drawn in blocks with their own seeds, so that threads may share the work.
-constexpr std::size_t kDrawn = 1 << 16;
-
-void make_block(Data data, DType dtype, std::size_t first, std::size_t end, std::uint64_t seed,
-                unsigned char* out) {
-    Random random{seed * 1000003 + first * 7919 + static_cast<std::uint64_t>(data) * 31 +
-                  static_cast<std::uint64_t>(dtype)};
-    for (std::size_t i = first; i < end; ++i) {
-        std::uint64_t pattern = 0;
-        if (data == Data::patterns && dtype != DType::fp64) {
-            pattern = random.next();
-        } else {
-            double x = draw(data, dtype, random, i);
-            if (data == Data::patterns) x = std::ldexp(x, static_cast<int>(random.next() % 900) - 450);
-            pattern = detail::encode_bits(*format_of(dtype), __builtin_bit_cast(std::uint64_t, x),
-                                          Overflow::as_format);
-        }
-        std::memcpy(out + i * width(dtype), &pattern, width(dtype));
-    }
-}
-
-}  // namespace
-
-std::vector<unsigned char> make(Data data, DType dtype, std::size_t n, std::uint64_t seed) {
-    std::vector<unsigned char> bytes(n * width(dtype));
-    const std::size_t blocks = (n + kDrawn - 1) / kDrawn;
-    const auto work = [&](std::size_t start, std::size_t step) {
-        for (std::size_t b = start; b < blocks; b += step)
-            make_block(data, dtype, b * kDrawn, std::min(n, (b + 1) * kDrawn), seed, bytes.data());
-    };
-    const std::size_t threads =
-        blocks < 8 ? 1 : std::min<std::size_t>(std::thread::hardware_concurrency(), 16);
-    std::vector<std::thread> helpers;
-    for (std::size_t t = 1; t < threads; ++t) helpers.emplace_back(work, t, threads);
-    work(0, std::max<std::size_t>(threads, 1));
-    for (std::thread& t : helpers) t.join();
-    return bytes;
-}
 
 void Checks::fail(const std::string& what) {
     if (++failures_ <= 40) std::printf("FAILED %s\n", what.c_str());

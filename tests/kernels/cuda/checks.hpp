@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/cuda/measure.hpp"
+#include "tests/kernels/cuda/drawn_data.hpp"
 
 // Compares the GPU's kernels with the CPU's. The same checks run on a device (tests/gpu/kernels) and, with the kernels'
 // bodies compiled for the host, without one (cuda_bodies_test).
@@ -22,14 +23,6 @@ public:
     virtual void release() = 0;  // all memory
     Stream stream = nullptr;
 };
-
-enum class Data { normal, zeros, relu, tiny, huge, far_from_zero, constant, mixed, patterns, saturated };
-inline constexpr Data kAllData[] = {Data::normal,   Data::zeros,         Data::relu,     Data::tiny,
-                                    Data::huge,     Data::far_from_zero, Data::constant, Data::mixed,
-                                    Data::patterns, Data::saturated};
-
-// n elements of a format; the same for the same arguments.
-std::vector<unsigned char> make(Data, DType, std::size_t n, std::uint64_t seed);
 
 class Checks {
 public:
