@@ -1,4 +1,4 @@
-"""Files stay readable: no source above 900 lines, no line above 120 columns, no tabs in C++.
+"""Files stay readable: no source above 600 lines, no line above 120 columns, no tabs in C++.
 
 Also nothing unfinished by its own words and no path of one machine.
 """
@@ -26,8 +26,8 @@ for path in files:
         lines = f.read().split("\n")
     if path.startswith(("testdata/", "tests/style/")):
         continue
-    if len(lines) > 900:
-        faults.append(f"{path}: {len(lines)} lines; split it (900)")
+    if len(lines) > 601:  # the last one is empty
+        faults.append(f"{path}: {len(lines)} lines; split it (600)")
     for number, line in enumerate(lines, 1):
         if len(line) > 120:
             faults.append(f"{path}:{number}: {len(line)} columns (120)")
