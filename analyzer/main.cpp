@@ -312,6 +312,7 @@ int main(int argc, char** argv) {
     ::mallopt(M_TOP_PAD, 16 << 20);
     ::mallopt(M_TRIM_THRESHOLD, 1 << 30);
     ::mallopt(M_MMAP_THRESHOLD, 32 << 20);
+    ::mallopt(M_MXFAST, 0);  // small blocks that wait to be merged make each large free() look at all of them
     cli::fill_standard_streams();
     std::signal(SIGPIPE, SIG_IGN);  // write() says it, and output files are still completed
     try {

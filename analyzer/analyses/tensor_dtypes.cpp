@@ -93,8 +93,7 @@ const TensorDTypes::OpTraits& TensorDTypes::traits(Op op) {
 
 template <typename Find>
 TensorDType TensorDTypes::once(const void* key, std::int32_t index, Find find) {
-    const auto [entry, is_new] = known_.try_emplace({key, index}, unknown());
-    TensorDType& kept = entry->second;  // stays in its place while others are added
+    const auto [kept, is_new] = known_.try_emplace({key, index}, unknown());
     if (!is_new || depth_ >= kDeepest) return kept;
     ++depth_;
     TensorDType found = find();

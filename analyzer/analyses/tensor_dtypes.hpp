@@ -64,7 +64,7 @@ private:
 
     const RuleContext& context_;
     ModuleDTypes* modules_ = nullptr;
-    std::unordered_map<FactKey, TensorDType, FactKeyHash> known_;
+    FactMap<TensorDType> known_;
     std::unordered_map<Symbol, OpTraits> traits_;
     // The calls whose results have a name, in order, by function.
     std::unordered_map<const Function*, std::unordered_map<Symbol, std::vector<const Call*>>> results_;

@@ -16,9 +16,10 @@ constexpr int kMostThreads = 8;
 Findings judge(const std::vector<const Rule*>& rules, const RuleContext& context, int jobs) {
     std::vector<Findings> of_rule(rules.size());
     in_parallel(rules.size(), std::min(jobs, kMostThreads), [&](std::size_t n) {
-        // Takes rules from both ends. Neighbouring rules need the same analyses, and the second would wait for the
-        // first.
-        const std::size_t i = n % 2 == 0 ? n / 2 : rules.size() - 1 - n / 2;
+        // Rules of the first and of the second half in turn. Neighbours need the same analyses, and one would wait
+        // for the other. The slow ones are first and in the middle: none starts last and runs alone.
+        const std::size_t half = (rules.size() + 1) / 2;
+        const std::size_t i = n % 2 == 0 ? n / 2 : half + n / 2;
         rules[i]->check(context, of_rule[i]);
     });
     Findings out;

@@ -1,23 +1,67 @@
 #pragma once
 
-// A key for a part of a fact: parameter 2 of a function, item 1 of a call.
+// Answers by a part of a fact: parameter 2 of a function, item 1 of a call.
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
+#include <deque>
+#include <utility>
+#include <vector>
 
 namespace mp::lint {
 
 struct FactKey {
-    const void* fact = nullptr;  // address of a Function, Call or Item
+    const void* fact = nullptr;  // address of a Function, Call, Operand or Item; never null
     std::int32_t index = 0;
     friend bool operator==(const FactKey&, const FactKey&) = default;
 };
 
-struct FactKeyHash {
-    std::size_t operator()(const FactKey& k) const noexcept {
-        return std::hash<const void*>()(k.fact) * 31 + static_cast<std::size_t>(k.index);
+// A hash table without a node per entry: a large program has 100,000 answers, and each question looks here first.
+template <class Value>
+class FactMap {
+public:
+    // The value of the key, and whether it is new. It stays in its place while others are added.
+    std::pair<Value&, bool> try_emplace(FactKey key, Value fallback = {}) {
+        if ((values_.size() + 1) * 2 > cells_.size()) grow();
+        Cell& cell = cell_of(key);
+        const bool is_new = cell.key.fact == nullptr;
+        if (is_new) {
+            cell = {key, static_cast<std::uint32_t>(values_.size())};
+            values_.push_back(std::move(fallback));
+        }
+        return {values_[cell.value], is_new};
     }
+
+    void clear() {
+        cells_.clear();
+        values_.clear();
+    }
+
+private:
+    static constexpr std::size_t kFirstCells = 256;
+    struct Cell {
+        FactKey key;
+        std::uint32_t value = 0;  // index in values_
+    };
+
+    Cell& cell_of(FactKey key) {
+        constexpr std::uint64_t kMultiplier = 0x9E3779B97F4A7C15U;
+        const auto address = reinterpret_cast<std::uintptr_t>(key.fact);
+        const std::uint64_t hash = (address + static_cast<std::uint32_t>(key.index)) * kMultiplier;
+        std::size_t at = (hash >> 32) & (cells_.size() - 1);
+        while (cells_[at].key.fact != nullptr && cells_[at].key != key) at = (at + 1) & (cells_.size() - 1);
+        return cells_[at];
+    }
+
+    void grow() {
+        std::vector<Cell> old(cells_.empty() ? kFirstCells : cells_.size() * 2);
+        old.swap(cells_);
+        for (const Cell& cell : old)
+            if (cell.key.fact != nullptr) cell_of(cell.key) = cell;
+    }
+
+    std::vector<Cell> cells_;  // a power of two of them, at most half of them in use
+    std::deque<Value> values_;
 };
 
 }  // namespace mp::lint

@@ -280,7 +280,7 @@ private:
 
     // True if any open call was resolved.
     bool resolve_objects() {
-        ObjectClasses objects(GroupsBySymbol(callers_), names_, open_.size());
+        ObjectClasses objects(GroupsBySymbol(callers_), names_);
         const std::size_t resolved = std::erase_if(open_, [&](const Open& o) {
             if (!resolve_object(objects, *o.function, *o.call)) return false;
             if (runs_modules(*o.call)) calls_.of_values.emplace_back(o.function, o.call);

@@ -40,8 +40,7 @@ bool is_attribute_of_self(const Operand& o) {
 // A key that is being resolved counts as unknown, which ends recursion.
 template <class Find>
 Symbol ObjectClasses::once(FactKey key, Find find) {
-    const auto [entry, is_new] = known_.try_emplace(key);
-    Symbol& kept = entry->second;  // stays in its place while others are added
+    const auto [kept, is_new] = known_.try_emplace(key);
     if (!is_new || depth_ >= kDeepest) return kept;
     ++depth_;
     const Symbol found = find();

@@ -3,7 +3,6 @@
 // Finds the class of an object, of the program or of a library. Follows calls, parameters, results
 // and the parameters that constructors store.
 
-#include <unordered_map>
 #include <utility>
 
 #include "analyzer/region/by_symbol.hpp"
@@ -29,11 +28,9 @@ public:
         const Call* call = nullptr;
     };
 
-    // `callers`: calls by the USR of their callee. `questions`: expected number of calls of of().
-    ObjectClasses(GroupsBySymbol<Caller> callers, const Names& names, std::size_t questions)
-        : names_(names), callers_(std::move(callers)) {
-        known_.reserve(questions);
-    }
+    // `callers`: calls by the USR of their callee.
+    ObjectClasses(GroupsBySymbol<Caller> callers, const Names& names)
+        : names_(names), callers_(std::move(callers)) {}
 
     // The class. For a library's object, the name of the function that made it. Empty when unknown,
     // or when callers disagree.
@@ -50,7 +47,7 @@ private:
 
     const Names& names_;
     GroupsBySymbol<Caller> callers_;
-    std::unordered_map<FactKey, Symbol, FactKeyHash> known_;
+    FactMap<Symbol> known_;
     int depth_ = 0;
 };
 

@@ -90,8 +90,6 @@ Values::Values(const std::vector<Unit>& units, const Names& names, GroupsBySymbo
             packages_[unit.path] = Symbol(mp::lint::package_of(module_of(unit)));
     for (const Caller& option : options) add_option(option);
     read_registries(units, stores);
-    known_.reserve(kExpected);
-    objects_.reserve(kExpected);
     of_self_.reserve(kExpected);
 }
 
@@ -110,8 +108,7 @@ Values::Known Values::of(const Function& f, const Operand& o) {
     if (o.refers.empty() && o.call == kNone && o.param == kNone) return {};
     if (depth_ < kDeepestValue && o.refers.empty() && o.call != kNone && gives_nothing(f, o))
         return {.dtype = DType::unknown, .shape = Shape::other, .constant = {}, .assumed = o.assumed};
-    const auto [entry, is_new] = known_.try_emplace({&o, kNone});
-    Known& kept = entry->second;  // stays in its place while others are added
+    const auto [kept, is_new] = known_.try_emplace({&o, kNone});
     if (!is_new || depth_ >= kDeepestValue) return kept;
     ++depth_;
     Known found = find(f, o);
@@ -247,8 +244,7 @@ Values::Object Values::object_of(const Function& f, const Operand& o, int depth)
     if (call && !names_.function(call->callee)) return object_made(f, *call, depth);
     if (!call && (is_self(f, o.param) || callers_.get(f.usr).empty())) return object_passed(f, o, depth);
     const FactKey key = call ? FactKey{call, kNone} : FactKey{&f, o.param};
-    const auto [entry, is_new] = objects_.try_emplace(key);  // one that is being looked for is not known
-    Object& kept = entry->second;
+    const auto [kept, is_new] = objects_.try_emplace(key);  // one that is being looked for is not known
     if (is_new) kept = call ? object_made(f, *call, depth) : object_passed(f, o, depth);
     return kept;
 }

@@ -118,8 +118,8 @@ private:
     BySymbol<Symbol> packages_;                                                           // by file
     std::unordered_map<Symbol, std::vector<std::pair<Caller, const Operand*>>> options_;  // defaults, by name
     std::unordered_map<Symbol, std::vector<Candidate>> registered_;                       // by container
-    std::unordered_map<FactKey, Known, FactKeyHash> known_;
-    std::unordered_map<FactKey, Object, FactKeyHash> objects_;
+    FactMap<Known> known_;
+    FactMap<Object> objects_;
     std::unordered_map<std::uint64_t, Place> of_self_;  // by class and name
     int places_ = 0;                                    // being looked for
     std::deque<Operand> made_;
