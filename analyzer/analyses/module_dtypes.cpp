@@ -45,13 +45,6 @@ DType named_by(std::string_view method) {
 }
 
 // Functions that return their first argument, wrapped or copied.
-bool returns_first(std::string_view name) {
-    constexpr std::array<std::string_view, 8> kNames{
-        "compile",  "DataParallel", "DistributedDataParallel", "FullyShardedDataParallel", "fully_shard",
-        "deepcopy", "script",       "convert_sync_batchnorm"};
-    return any_of(leaf(name), kNames);
-}
-
 // Loaded in 8 or 4 bits: only adapters are trained.
 bool is_quantized(const Call& call) {
     return keyword_argument(call, "quantization_config") || keyword_argument(call, "load_in_8bit") ||
@@ -392,7 +385,10 @@ ModuleDType ModuleDTypes::made_by(const Function& f, const Call& origin, int lef
         if (cast.known()) return cast;
     }
     const bool method = origin.kind == CallKind::method && passes_itself_on(leaf(name));
-    const bool wraps = returns_first(name) || (of_ == DTypeOf::output && leaf(name) == "get_peft_model");
+    // intel_extension_for_pytorch.optimize(model, dtype=torch.bfloat16) casts what it wraps.
+    const bool keeps = !upcasts_trained(name) && !keyword_argument(origin, "dtype");
+    const bool wraps =
+        (returns_first_argument(name) && keeps) || (of_ == DTypeOf::output && leaf(name) == "get_peft_model");
     const bool lists = origin.kind == CallKind::method && lists_parts(leaf(name));
     if (!origin.args.empty() && (method || lists || (origin.callee.empty() && wraps)))
         return state(f, origin.args.front(), at, left);

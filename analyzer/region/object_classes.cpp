@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "analyzer/python/library/library_tables.hpp"
 #include "analyzer/region/calls.hpp"
 
 namespace mp::lint {
@@ -15,13 +16,9 @@ constexpr int kDeepest = 64;
 }  // namespace
 
 bool returns_first_argument(std::string_view name) {
-    constexpr std::array<std::string_view, 6> kWrappers{"torch.compile",
-                                                        "torch.nn.DataParallel",
-                                                        "torch.nn.parallel.DistributedDataParallel",
-                                                        "torch.distributed.fsdp.FullyShardedDataParallel",
-                                                        "copy.deepcopy",
-                                                        "torch.jit.script"};
-    return std::ranges::find(kWrappers, name) != kWrappers.end();
+    static const python::Lists& passes = python::lists_in("passes");
+    const auto found = passes.find(name);
+    return found != passes.end() && found->second.front().ends_with("@0");
 }
 
 bool passes_itself_on(std::string_view method) {

@@ -15,7 +15,7 @@ namespace mp::lint {
 // Methods of a module that return the module: cuda, to, half, train, ...
 bool passes_itself_on(std::string_view method);
 
-// Functions that return their first argument, wrapped or copied.
+// Functions of libraries that return their first argument, wrapped or copied: those of library.txt.
 bool returns_first_argument(std::string_view name);
 
 // Whether the operand can be an attribute of the method's object: "self.model".

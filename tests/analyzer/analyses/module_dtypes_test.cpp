@@ -46,6 +46,14 @@ std::string trainer(const std::string& order) {
            method(20, "optimize", "", optimizer(21, kSelfModel, 0));
 }
 
+// `wrapped = WRAPPER(model)` of a model in bf16.
+std::string wrapped_by(const std::string& wrapper, const std::string& more = "") {
+    return function(1, "t.f", "{other name=model}",
+                    cast(2, kModel) + "    call 3:5 " + wrapper + " args=[{other " + kModel + "}" + more +
+                        "] result.shape=other result.name=wrapped\n" +
+                        optimizer(4, "call=1 name=wrapped", 2));
+}
+
 }  // namespace
 
 TEST(ModuleDTypes, CastInPlaceBeforeIt) {
@@ -68,6 +76,21 @@ TEST(ModuleDTypes, CastOnOneBranchIsNotProven) {
         after.insert(at, " block=2");
     EXPECT_THAT(mp501(function(1, "t.f", "{other name=model}", branches + conditional + after)),
                 ElementsAre("warning 3"));
+}
+
+TEST(ModuleDTypes, AWrapperKeepsTheDType) {
+    for (const std::string wrapper :
+         {"torch.compile", "copy.deepcopy", "torch.nn.parallel.DistributedDataParallel",
+          "torch.distributed.fsdp.fully_shard", "torch.nn.SyncBatchNorm.convert_sync_batchnorm",
+          "apex.parallel.convert_syncbn_model", "fairscale.nn.ShardedDataParallel"})
+        EXPECT_THAT(mp501(wrapped_by(wrapper)), ElementsAre("error 4")) << wrapper;
+}
+
+TEST(ModuleDTypes, OtherFunctionsOfThatNameKeepNothing) {
+    for (const std::string other : {"re.compile", "tensorrt_tool.compile", "shell.script"})
+        EXPECT_THAT(mp501(wrapped_by(other)), IsEmpty()) << other;
+    EXPECT_THAT(mp501(wrapped_by("intel_extension_for_pytorch.optimize", " {fp32 dtype keyword=dtype}")),
+                IsEmpty());
 }
 
 TEST(ModuleDTypes, CastInAnotherMethodThatRanBefore) {
