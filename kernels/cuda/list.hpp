@@ -138,6 +138,14 @@ struct Totals {
         for (U64& x : all.maxima) x = 0;
         return all;
     }
+    // What a thread has added up, without maxima.
+    template <class OwnSums, class OwnCounts>
+    MP_HD static Totals of(const OwnSums& own_sums, const OwnCounts& own_counts) {
+        Totals all = none();
+        for (int i = 0; i < Sums; ++i) all.sums[i] = own_sums[i];
+        for (int i = 0; i < Counts; ++i) all.counts[i] = own_counts[i];
+        return all;
+    }
     MP_HD void merge(const Totals& other) {
         for (int i = 0; i < Sums; ++i) sums[i] += other.sums[i];
         for (int i = 0; i < Counts; ++i) counts[i] += other.counts[i];

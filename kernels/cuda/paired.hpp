@@ -225,9 +225,7 @@ struct Diverged {
             take_all<DType::fp64>(share, thread);
         else
             take_all<DType::fp32>(share, thread);
-        Total total;
-        for (int i = 0; i < kSums; ++i) total.sums[i] = sums[i];
-        for (int i = 0; i < kCounts; ++i) total.counts[i] = counts[i];
+        Total total = Total::of(sums, counts);
         for (int i = 0; i < kMaxima; ++i) total.maxima[i] = bits_of(maxima[i]);
         return total;
     }
@@ -339,10 +337,7 @@ struct Stagnated {
             const double to = told ? any_value(dtype[3], share.data[3] + offset[3]) : 0;
             add(dtype[0], told, before, after, from, to);
         }
-        Total total = Total::none();
-        for (int i = 0; i < kSums; ++i) total.sums[i] = sums[i];
-        for (int i = 0; i < kCounts; ++i) total.counts[i] = counts[i];
-        return total;
+        return Total::of(sums, counts);
     }
 
     MP_HD static void finish(const Total& total, const Share<4>& share, Result& out) {

@@ -308,9 +308,7 @@ struct Statistics {
             take_strided(share, thread);
         else
             take_flat(share, thread);
-        Total total;
-        for (int i = 0; i < kSums; ++i) total.sums[i] = sums[i];
-        for (int i = 0; i < kCounts; ++i) total.counts[i] = counts[i];
+        Total total = Total::of(sums, counts);
         total.maxima[kHighest] = highest;
         total.maxima[kNotLowest] = static_cast<Key>(~lowest_less_one);
         return total;
