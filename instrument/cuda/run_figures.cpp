@@ -49,10 +49,11 @@ Run::Ticket Run::measure(Call call, abi::Stream stream, const cpu::TensorView* i
     if (!call.figures) {
         close_batch();
         drain();
-        if (!provide_slots() || !(call.figures = batch_.slots->take<TensorStats>(call.inputs + 1))) {
-            ++unmeasured_;
-            return {};
-        }
+        if (provide_slots()) call.figures = batch_.slots->take<TensorStats>(call.inputs + 1);
+    }
+    if (!call.figures) {
+        ++unmeasured_;
+        return {};
     }
     if (!meter_.statistics(stream, inputs, call.inputs, call.figures)) {
         ++unmeasured_;
