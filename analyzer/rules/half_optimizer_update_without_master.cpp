@@ -31,6 +31,7 @@
 #include "analyzer/analyses/numbers.hpp"
 #include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/support.hpp"
+#include "analyzer/analyses/trials.hpp"
 #include "analyzer/region/classes.hpp"
 #include "analyzer/rules/rule.hpp"
 
@@ -264,7 +265,9 @@ public:
         if (!parameters || keeps_rest(call)) return;
         const Operand* rate = argument(call, 1, "lr");
         const bool is_large = rate && number_of(*rate).value_or(0) >= kLargeRate;
-        const Severity most = is_large ? Severity::note : is_own ? Severity::warning : Severity::error;
+        const Severity most = is_large || steps_once(f) ? Severity::note
+                              : is_own                  ? Severity::warning
+                                                        : Severity::error;
         const std::string name(leaf(call.name.str()));
         const std::vector<ListedModule> sources = modules_in(context_, f, *parameters);
         for (const auto& [function, module, at] : sources)
