@@ -11,8 +11,8 @@
 //        whose result goes straight to a raw pointer, to flash attention or to apply() of an autograd function
 //        (kernels that autocast does not know);
 //        disabled regions; factories whose values half holds exactly (zeros, ones) or that are random. A note
-//        where a caller or a flag decides whether the region is open, and for a cast that no op of the function
-//        takes which the region runs in fp32: a product rounds its inputs anyway.
+//        where a caller or a flag decides whether the region is open, and for a cast that only products of the
+//        function take, which round their inputs anyway.
 // Tests  testdata/lint/MP101.md, tests/analyzer/rules/manual_cast_in_autocast_test.cpp
 
 #include <algorithm>
@@ -126,27 +126,19 @@ void report(const RuleContext& context, const Function& f, const Call& cast, con
     emit(context, f, std::move(finding), out);
 }
 
-// Whether the value is the cast one, or computed from it by ops that keep its dtype.
-bool comes_from(const Function& f, const Operand& value, const Call& cast, const Policy& policy, int steps) {
-    const Call* made = producer(f, value);
-    if (made == &cast) return true;
-    const bool keeps = made && made->op.known() && policy.category(made->op) != Category::lower;
-    return keeps && steps > 0 && std::ranges::any_of(made->args, [&](const Operand& argument) {
-               return comes_from(f, argument, cast, policy, steps - 1);
-           });
-}
-
-// An op that the region runs in fp32 takes the value. A product rounds its inputs anyway, and what else takes it is
-// not known to need the bits.
-bool meets_fp32_op(const RuleContext& context, const Function& f, const Call& cast, const Context& region) {
-    constexpr int kMostSteps = 3;
+// All that the function does with the value are products, which round their inputs to half anyway.
+bool feeds_products_alone(const RuleContext& context, const Function& f, const Call& cast,
+                          const Context& region) {
     const Policy* policy = policy_of(context, region);
-    return policy && std::ranges::any_of(f.calls, [&](const Call& call) {
-               return casts_to_fp32(policy->category(call.op)) &&
-                      std::ranges::any_of(call.args, [&](const Operand& argument) {
-                          return comes_from(f, argument, cast, *policy, kMostSteps);
-                      });
-           });
+    const std::int32_t index = index_of(f, cast);
+    const auto is_it = [&](const Operand& value) { return value.call == index; };
+    bool feeds = false;
+    for (const Call& call : f.calls) {
+        if (std::ranges::none_of(call.args, is_it)) continue;
+        if (!policy || policy->category(call.op) != Category::lower) return false;
+        feeds = true;
+    }
+    return feeds && std::ranges::none_of(f.returned, is_it);
 }
 
 void check_cast(const RuleContext& context, const Function& f, const Call& call, Findings& out) {
@@ -155,7 +147,7 @@ void check_cast(const RuleContext& context, const Function& f, const Call& call,
     if (!region || knows_what_it_does(f) || feeds_a_pointer(f, call) || feeds_a_kernel(f, call)) return;
     if (is_python(f) && feeds_autograd_function(context, f, call)) return;
     const Severity severity =
-        meets_fp32_op(context, f, call, *region) ? severity_in(*region) : Severity::note;
+        feeds_products_alone(context, f, call, *region) ? Severity::note : severity_in(*region);
     report(context, f, call, *region, severity,
            "cast to " + std::string(label(call.result.dtype)) + " by hand inside " + describe(*region) +
                ": later ops that the region runs in fp32 get a value that is already rounded",
