@@ -61,9 +61,10 @@ bool times_kernels(const Call& call) {
     return any_of(leaf(call.name.str()), kNames);
 }
 
-bool uses_files(const Call& call) {
-    constexpr std::array<std::string_view, 6> kNames{"fopen", "fread", "fwrite", "open", "mmap", "getline"};
-    return any_of(leaf(call.name.str()), kNames) || mentions(call.name.str(), "fstream");
+// What it reads is a model or data; what it writes alone may be a table of its figures.
+bool reads_files(const Call& call) {
+    constexpr std::array<std::string_view, 5> kNames{"fread", "fscanf", "open", "mmap", "getline"};
+    return any_of(leaf(call.name.str()), kNames) || mentions(call.name.str(), "ifstream");
 }
 
 bool names(const Operand& value, std::string_view name) {
@@ -113,7 +114,7 @@ bool only_measures(const RuleContext& context, Symbol file) {
                !is_run_elsewhere(context, file);
     const auto is_main = [](const Function* f) { return f->name.str() == "main"; };
     return std::ranges::any_of(functions, is_main) && has_call(program, file, times_kernels) &&
-           !has_call(program, file, uses_files);
+           !has_call(program, file, reads_files);
 }
 
 bool is_never_called(const RuleContext& context, const Function& f) {

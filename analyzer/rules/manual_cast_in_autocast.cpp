@@ -22,6 +22,7 @@
 #include "analyzer/analyses/arguments.hpp"
 #include "analyzer/analyses/autograd_classes.hpp"
 #include "analyzer/analyses/dataflow.hpp"
+#include "analyzer/analyses/engines.hpp"
 #include "analyzer/analyses/numbers.hpp"
 #include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/python_constants.hpp"
@@ -141,13 +142,20 @@ bool feeds_products_alone(const RuleContext& context, const Function& f, const C
     return feeds && std::ranges::none_of(f.returned, is_it);
 }
 
+// DeepSpeed keeps the weights of its engine in half by a configuration, and wants its inputs so.
+bool is_beside_deepspeed(const RuleContext& context, const Function& f) {
+    return std::ranges::any_of(engines_of(context), [&](const Engine& engine) {
+        return engine.kind == EngineKind::deepspeed && engine.at.file == f.span.file;
+    });
+}
+
 void check_cast(const RuleContext& context, const Function& f, const Call& call, Findings& out) {
     if (call.result.shape != Shape::tensor && call.result.shape != Shape::other) return;
     const Context* region = training_region(context, f, call);
     if (!region || knows_what_it_does(f) || feeds_a_pointer(f, call) || feeds_a_kernel(f, call)) return;
     if (is_python(f) && feeds_autograd_function(context, f, call)) return;
-    const Severity severity =
-        feeds_products_alone(context, f, call, *region) ? Severity::note : severity_in(*region);
+    const bool harmless = feeds_products_alone(context, f, call, *region) || is_beside_deepspeed(context, f);
+    const Severity severity = harmless ? Severity::note : severity_in(*region);
     report(context, f, call, *region, severity,
            "cast to " + std::string(label(call.result.dtype)) + " by hand inside " + describe(*region) +
                ": later ops that the region runs in fp32 get a value that is already rounded",
