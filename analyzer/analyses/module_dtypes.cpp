@@ -44,7 +44,6 @@ DType named_by(std::string_view method) {
     return method == "double" ? DType::fp64 : DType::unknown;
 }
 
-// Functions that return their first argument, wrapped or copied.
 // Loaded in 8 or 4 bits: only adapters are trained.
 bool is_quantized(const Call& call) {
     return keyword_argument(call, "quantization_config") || keyword_argument(call, "load_in_8bit") ||

@@ -115,7 +115,7 @@ bool always_runs(const Function& f, std::uint32_t block) { return !is_behind_bra
 class Choice {
 public:
     Choice(const RuleContext& context, const Function& f)
-        : program_(context.program), code_(native_code_of(context)), open_{&f} {
+        : context_(context), program_(context.program), code_(native_code_of(context)), open_{&f} {
         for (std::size_t next = 0; next < open_.size() && !is_fixed_; ++next) {
             if (open_.size() > kMostFunctions) return;
             follow(*open_[next]);
@@ -124,6 +124,8 @@ public:
 
     // Some caller takes the half variant alone, or every time.
     bool is_fixed() const { return is_fixed_; }
+    // No caller does, but a test does.
+    bool is_tried() const { return is_tried_ && !is_fixed_ && !made_; }
     const std::optional<Note>& made() const { return made_; }
 
 private:
@@ -139,6 +141,8 @@ private:
             if (!caller) continue;
             if (code_.has_wide_variant(*caller))
                 push(*caller);
+            else if (is_trial(context_, *caller, *call))
+                is_tried_ = true;
             else if (always_runs(*caller, call->block) || !calls_wide_variant(*caller, variant))
                 is_fixed_ = true;
             else if (!made_)
@@ -158,10 +162,12 @@ private:
         if (std::ranges::find(open_, &f) == open_.end()) open_.push_back(&f);
     }
 
+    const RuleContext& context_;
     const Program& program_;
     const NativeCode& code_;
     std::vector<const Function*> open_;
     bool is_fixed_ = false;
+    bool is_tried_ = false;
     std::optional<Note> made_;
 };
 
@@ -321,8 +327,8 @@ HalfEvidence half_evidence(const RuleContext& context, const Function& f) {
     Passes half = Passes::nobody;
     for (const PythonCaller& caller : callers.calls) half = std::max(half, half_passed(context, caller));
     if (half == Passes::program) return {};
-    if (half == Passes::trials)
-        return {HalfRuns::possible, Note{f.span, "only a test, a benchmark or a try-out passes half"}};
+    if (half == Passes::trials || (callers.calls.empty() && choice.is_tried()))
+        return {HalfRuns::tried, Note{f.span, "only a test, a benchmark or a try-out passes half"}};
     if (code.has_python() && !code.makes_half())
         return {HalfRuns::unmade, Note{f.span, "the Python code of this program makes no half value"}};
     return {HalfRuns::possible, choice.made()};

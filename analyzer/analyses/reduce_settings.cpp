@@ -4,9 +4,11 @@
 #include <array>
 
 #include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/dataflow.hpp"
 #include "analyzer/analyses/engines.hpp"
 #include "analyzer/analyses/numbers.hpp"
 #include "analyzer/analyses/support.hpp"
+#include "analyzer/analyses/trials.hpp"
 
 namespace mp::lint {
 namespace {
@@ -15,11 +17,12 @@ namespace {
 enum class Divides : std::uint8_t { later, first };
 
 void report(const RuleContext& context, const Function& f, const SourceSpan& span, DType dtype,
-            std::string_view who, Divides divides, std::string_view fix, Findings& out) {
+            std::string_view who, Divides divides, std::string_view fix, Findings& out,
+            Severity most = Severity::warning) {
     const bool first = divides == Divides::first;
     emit(context, f,
          {.rule = "MP409",
-          .severity = first ? Severity::note : Severity::warning,
+          .severity = first ? Severity::note : most,
           .span = span,
           .message = std::string(who) + " reduces gradients in " + std::string(label(dtype)) +
                      ": every addition rounds to " + std::to_string(significant_bits(dtype)) + " bits" +
@@ -30,13 +33,32 @@ void report(const RuleContext& context, const Function& f, const SourceSpan& spa
          out);
 }
 
+// A policy that nothing takes: no call of its function does, and where it has a name, nothing else names it.
+bool is_left_unused(const RuleContext& context, const Engine& engine) {
+    if (!engine.call) return false;
+    const Function& f = *engine.function;
+    const Symbol name = engine.call->result.name;
+    const std::int32_t made = index_of(f, *engine.call);
+    const auto is_it = [&](const Operand& value) {
+        return value.call == made || (!name.empty() && value.name == name);
+    };
+    const bool passed =
+        std::ranges::any_of(f.calls, [&](const Call& call) { return std::ranges::any_of(call.args, is_it); });
+    if (passed) return false;
+    if (std::ranges::any_of(f.returned, is_it)) return !is_named(context.program, leaf(f.name.str()));
+    const bool is_local = f.kind != FunctionKind::python || (leaf(f.name.str()).front() != '<' &&
+                                                             name.str().find('.') == std::string_view::npos);
+    return is_local || !is_named(context.program, leaf(name.str()));
+}
+
 // MixedPrecision(reduce_dtype=torch.float16). Without one, FSDP1 reduces in param_dtype.
 void in_fsdp(const RuleContext& context, Findings& out) {
     for (const Engine& engine : engines_of(context)) {
         const bool fsdp = engine.kind == EngineKind::fsdp1 || engine.kind == EngineKind::fsdp2;
         if (!fsdp || !engine.function || !is_low_precision(engine.reduce)) continue;
         report(context, *engine.function, engine.at, engine.reduce, name_of(engine.kind), Divides::later,
-               "give it reduce_dtype=torch.float32", out);
+               "give it reduce_dtype=torch.float32", out,
+               is_left_unused(context, engine) ? Severity::note : Severity::warning);
     }
 }
 

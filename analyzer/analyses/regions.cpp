@@ -24,6 +24,18 @@ const Policy* policy_of(const RuleContext& context, const Context& region) {
     return context.policy(context.device.empty() ? "cuda" : context.device);
 }
 
+Category category_in(const Policy& policy, Op op) {
+    constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kMadeOf{
+        {{"cross_entropy", "log_softmax"},
+         {"cross_entropy_loss", "log_softmax"},
+         {"softmin", "softmax"},
+         {"normalize", "linalg_vector_norm"}}};
+    const Category own = policy.category(op);
+    const auto* found =
+        std::ranges::find(kMadeOf, op.name(), &std::pair<std::string_view, std::string_view>::first);
+    return own != Category::unlisted || found == kMadeOf.end() ? own : policy.category(Op(found->second));
+}
+
 bool casts_to_fp32(Category category) {
     return category == Category::fp32 || category == Category::fp32_set_opt_dtype ||
            category == Category::fp32_append_dtype;

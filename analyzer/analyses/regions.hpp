@@ -12,6 +12,10 @@ namespace mp::lint {
 // The op list of the context's device; nullptr for a device whose list is not known.
 const Policy* policy_of(const RuleContext&, const Context&);
 
+// The category of an op in a list. Autocast never sees ops that are made of others, such as cross_entropy: what is done
+// to the others is done to them.
+Category category_in(const Policy&, Op);
+
 // Whether the list casts the inputs of such an op to fp32, always or unless the call names a dtype.
 bool casts_to_fp32(Category);
 

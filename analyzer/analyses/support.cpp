@@ -35,6 +35,16 @@ void weigh_trials(const RuleContext& context, Finding& finding) {
     finding.notes.push_back({finding.span, "nothing else in this program makes it half"});
 }
 
+// What the program never runs, or runs only to measure it, has nothing to lose.
+void weigh_use(const RuleContext& context, const Function& function, Finding& finding) {
+    const bool uncalled = is_never_called(context, function);
+    if (!uncalled && !only_measures(context, finding.span.file)) return;
+    finding.severity = Severity::note;
+    finding.notes.push_back({function.span, uncalled
+                                                ? "nothing in this program calls this function"
+                                                : "this file measures, and keeps nothing that it computes"});
+}
+
 }  // namespace
 
 std::string_view name_of(Severity severity) {
@@ -109,6 +119,7 @@ void emit(const RuleContext& context, const Function& function, Finding finding,
     if (!library.empty()) finding.notes.push_back({finding.span, "in a copy of " + std::string(library)});
     if (finding.severity > Severity::note) weigh_trials(context, finding);
     if (finding.severity > Severity::note) weigh(half_evidence(context, function), finding);
+    if (finding.severity > Severity::note) weigh_use(context, function, finding);
     finding.function = function.display.empty() ? function.name : function.display;
     for (Note& note : context.program.instantiation_notes(function)) finding.notes.push_back(std::move(note));
     out.push_back(std::move(finding));

@@ -297,7 +297,7 @@ TensorDType TensorDTypes::of_op(const Function& f, const Call& call) {
     const Policy* policy = policy_of(context_, *region);
     if (!policy) return unknown();
     const DType low = region->dtype == DType::unknown ? DType::lowp : region->dtype;
-    const Category category = call.in_place ? Category::unlisted : policy->category(call.op);
+    const Category category = call.in_place ? Category::unlisted : category_in(*policy, call.op);
     const bool always = always_open(context_.program, f, call);
     switch (category) {
         case Category::lower:

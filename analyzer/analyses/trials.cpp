@@ -1,6 +1,7 @@
 #include "analyzer/analyses/trials.hpp"
 
 #include <algorithm>
+#include <array>
 #include <span>
 
 #include "analyzer/analyses/python_code.hpp"
@@ -24,12 +25,52 @@ bool is_run_elsewhere(const RuleContext& context, Symbol file) {
     });
 }
 
+bool is_statements(const Function& f) { return leaf(f.name.str()) == "<module>"; }
+
 // `if __name__ == "__main__":` of a module. What runs when the module is imported is behind no branch.
 bool is_in_main_block(const Function& f, const Call& call) {
-    return leaf(f.name.str()) == "<module>" && is_behind_branch(f, call.block);
+    return is_statements(f) && is_behind_branch(f, call.block);
 }
 
 bool measures(CodeKind kind) { return kind == CodeKind::test || kind == CodeKind::benchmark; }
+
+template <typename Test>
+bool has_call(const Program& program, Symbol file, Test test) {
+    return std::ranges::any_of(functions_of(program, file),
+                               [&](const Function* f) { return std::ranges::any_of(f->calls, test); });
+}
+
+bool measures_python(const Call& call) {
+    constexpr std::array<std::string_view, 4> kFigures{"max_memory_allocated", "max_memory_reserved",
+                                                       "reset_peak_memory_stats", "do_bench"};
+    const std::string_view name = call.name.str();
+    return any_of(leaf(name), kFigures) || is_within(name, "torch.profiler") ||
+           is_within(name, "torch.utils.benchmark");
+}
+
+// What a run leaves behind: weights, or a judgement of them.
+bool keeps_results(const Call& call) {
+    constexpr std::array<std::string_view, 6> kWords{"save",        "state_dict", "checkpoint",
+                                                     "push_to_hub", "eval",       "valid"};
+    const std::string_view name = leaf(call.name.str());
+    return std::ranges::any_of(kWords, [&](std::string_view word) { return mentions(name, word); });
+}
+
+bool times_kernels(const Call& call) {
+    constexpr std::array<std::string_view, 2> kNames{"cudaEventElapsedTime", "hipEventElapsedTime"};
+    return any_of(leaf(call.name.str()), kNames);
+}
+
+// What it reads is a model or data; what it writes alone may be a table of its figures.
+bool reads_files(const Call& call) {
+    constexpr std::array<std::string_view, 5> kNames{"fread", "fscanf", "open", "mmap", "getline"};
+    return any_of(leaf(call.name.str()), kNames) || mentions(call.name.str(), "ifstream");
+}
+
+bool names(const Operand& value, std::string_view name) {
+    return leaf(value.name.str()) == name || leaf(value.constant.str()) == name ||
+           leaf(value.refers.str()) == name;
+}
 
 bool covers(const SourceSpan& whole, const SourceSpan& part) {
     return whole.line <= part.line && part.line <= std::max(whole.line, whole.end_line);
@@ -49,6 +90,56 @@ bool is_trial(const RuleContext& context, const SourceSpan& at) {
         const auto here = std::ranges::find_if(f->calls, [&](const Call& c) { return covers(c.span, at); });
         return here != f->calls.end() && is_trial(context, *f, *here);
     });
+}
+
+bool is_named(const Program& program, std::string_view name) {
+    return std::ranges::any_of(program.functions(), [&](const Function* f) {
+        const auto is_it = [&](const Operand& value) { return names(value, name); };
+        return std::ranges::any_of(f->calls,
+                                   [&](const Call& call) {
+                                       return leaf(call.name.str()) == name ||
+                                              std::ranges::any_of(call.args, is_it);
+                                   }) ||
+               std::ranges::any_of(f->returned, is_it) ||
+               std::ranges::any_of(f->definitions, [&](const Definition& d) { return is_it(d.value); });
+    });
+}
+
+bool only_measures(const RuleContext& context, Symbol file) {
+    const Program& program = context.program;
+    const auto functions = functions_of(program, file);
+    if (functions.empty()) return false;
+    if (is_python(*functions.front()))
+        return has_call(program, file, measures_python) && !has_call(program, file, keeps_results) &&
+               !is_run_elsewhere(context, file);
+    const auto is_main = [](const Function* f) { return f->name.str() == "main"; };
+    return std::ranges::any_of(functions, is_main) && has_call(program, file, times_kernels) &&
+           !has_call(program, file, reads_files);
+}
+
+bool is_never_called(const RuleContext& context, const Function& f) {
+    const bool is_plain =
+        is_python(f) && f.parent_class.empty() && f.annotations.empty() && !is_statements(f);
+    if (!is_plain || !context.program.callers(f.usr).empty()) return false;
+    const auto calls_own = [&](const Call& call) {
+        const Function* callee = context.program.definition(call.callee);
+        return callee && callee->span.file == f.span.file;
+    };
+    const bool is_script =
+        std::ranges::any_of(functions_of(context.program, f.span.file), [&](const Function* other) {
+            return is_statements(*other) && std::ranges::any_of(other->calls, calls_own);
+        });
+    return is_script && !is_named(context.program, leaf(f.name.str()));
+}
+
+bool steps_once(const Function& f) {
+    bool steps = false;
+    for (const Call& call : f.calls) {
+        if (leaf(call.name.str()) != "step") continue;
+        if (call.loop_depth > 0) return false;
+        steps = true;
+    }
+    return steps && is_statements(f);
 }
 
 std::vector<const Call*> callers_by_weight(const RuleContext& context, const Function& f) {

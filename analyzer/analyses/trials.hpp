@@ -14,6 +14,20 @@ namespace mp::lint {
 bool is_trial(const RuleContext&, const Function&, const Call&);
 bool is_trial(const RuleContext&, const SourceSpan&);
 
+// A script that measures and keeps nothing: it asks for peak memory, profiles or times, and neither saves nor evaluates
+// what it computes; no other file runs its functions. In C++ and CUDA a file with a main() that times kernels and
+// reads no files.
+bool only_measures(const RuleContext&, Symbol file);
+
+// Whether a call has this name, or code takes a value of this name: main(), Thread(target=worker), {"sft": train_sft}.
+bool is_named(const Program&, std::string_view name);
+
+// A function of a script that nothing in the program calls or names, while the script's own statements call others.
+bool is_never_called(const RuleContext&, const Function&);
+
+// Statements of a notebook or script that take a step once, outside of every loop: a demonstration trains nothing.
+bool steps_once(const Function&);
+
 // The calls that name the function, those of the program itself before those that only try it out.
 std::vector<const Call*> callers_by_weight(const RuleContext&, const Function&);
 

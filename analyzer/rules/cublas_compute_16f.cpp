@@ -98,6 +98,17 @@ bool may_compute_16f(std::string_view name) {
     return last.starts_with("cublas") || last.starts_with("cudnn") || any_of(last, kSetters);
 }
 
+// The first type among the arguments is that of A. What follows the compute type is a scale type, and the last is that
+// of the result.
+bool multiplies_floats(const Call& call) {
+    for (const Operand& value : call.args) {
+        const std::string_view constant = leaf(value.constant.str());
+        if (constant.starts_with("CUBLAS_COMPUTE")) return false;
+        if (constant.starts_with("CUDA_R_")) return constant == "CUDA_R_32F";
+    }
+    return false;
+}
+
 // What is wrong with a call that computes in fp16; empty when nothing is.
 std::string complaint(const Call& call, const Gemm* g) {
     const std::string_view name = without_suffix(leaf(call.name.str()));
@@ -105,8 +116,7 @@ std::string complaint(const Call& call, const Gemm* g) {
     if (name.starts_with("cublas")) {
         if (computes_in_16f(call, g)) return std::string(name) + " with CUBLAS_COMPUTE_16F " + sums_in_fp16();
         const bool fast = has_constant(call, "CUBLAS_COMPUTE_32F_FAST_16");
-        const bool on_float = has_constant(call, "CUDA_R_32F");
-        if (fast && on_float)
+        if (fast && multiplies_floats(call))
             return std::string(name) +
                    " rounds its fp32 matrices to 16 bits before multiplying "
                    "(CUBLAS_COMPUTE_32F_FAST_16F or _FAST_16BF)";

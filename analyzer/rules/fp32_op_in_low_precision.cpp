@@ -96,20 +96,11 @@ LowOperand low_operand(TensorDTypes& dtypes, const Function& f, const Call& call
     return {};
 }
 
-// Ops that autocast never sees, because they are made of others: what protects those protects them.
-Op decisive(Op op) {
-    if (op.name() == "cross_entropy" || op.name() == "cross_entropy_loss") return Op("log_softmax");
-    if (op.name() == "softmin") return Op("softmax");
-    if (op.name() == "normalize") return Op("linalg_vector_norm");
-    return op;
-}
-
 // The region decides nothing here: the op computes in the dtype of its operand. Autocast wraps no
 // in-place op, listed or not.
 bool is_unprotected(const RuleContext& context, const Context& region, const Call& call) {
     const Policy* policy = policy_of(context, region);
-    const auto unlisted = [&](Op op) { return policy->category(op) == Category::unlisted; };
-    return policy && (call.in_place || (unlisted(call.op) && unlisted(decisive(call.op))));
+    return policy && (call.in_place || category_in(*policy, call.op) == Category::unlisted);
 }
 
 std::string consequence(Need need, DType d) {
@@ -130,6 +121,16 @@ bool picks_log_probabilities(const Function& f, const Call& call) {
     const std::string_view op = call.op.name();
     if (!is_python(f) || (op != "log_softmax" && op != "logsumexp")) return false;
     return consumer(f, call, [&](const Call& taker) { return any_of(taker.op.name(), kTaken); }) != nullptr;
+}
+
+bool is_half_cast(const Call& call) {
+    constexpr std::array<std::string_view, 4> kCasts{"to", "half", "bfloat16", "type"};
+    return is_low_precision(call.result.dtype) && any_of(leaf(call.name.str()), kCasts);
+}
+
+// x.half().std(0).half(): the program asks for a result in half, so half is what it gets.
+bool is_kept_in_half(const Function& f, const Call& call) {
+    return is_python(f) && consumer(f, call, is_half_cast) != nullptr;
 }
 
 // The way of the value and the way of the region are often the same calls.
@@ -244,6 +245,7 @@ private:
         if (is_python(f) && !region && !low.is.proven) return Severity::note;
         if (is_python(f) && !region && is_made_up(f, *low.operand)) return Severity::note;
         if (is_python(f) && !region && waits_for_half(f, *low.operand)) return Severity::note;
+        if (!region && is_kept_in_half(f, call)) return Severity::note;
         // What a model returns is used for much that bears it: features that are compared, scores.
         if (low.is.output) {
             const bool matters = traits_of(call.op).has(Trait::loss) || call.op.name() == "exp";

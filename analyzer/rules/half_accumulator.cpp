@@ -40,18 +40,30 @@ std::uint64_t terms(const Accumulation& a) {
     return a.trips < 63 ? std::uint64_t{1} << a.trips : 0;
 }
 
-bool is_pointer(const Operand& value) { return value.shape == Shape::pointer && !value.name.empty(); }
+// "x" of `x + i * width`: the rows of one array.
+std::string_view array_of(const Operand& value) {
+    const std::string_view text = naming(value);
+    const auto is_part = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
+    return text.substr(0, static_cast<std::size_t>(std::ranges::find_if_not(text, is_part) - text.begin()));
+}
+
+bool is_row(const Operand& value) { return array_of(value).size() < naming(value).size(); }
+
+bool is_pointer(const Operand& value) { return value.shape == Shape::pointer && !array_of(value).empty(); }
 
 // Host code that launches layer after layer: `norm(y, x); matmul(y, ...); add(x, y)`. Other calls of the loop take all
 // that the addition takes, so what is added is computed from the total: x = x + f(x) is no sum of independent terms.
+// A loop over rows adds to each of them once per layer.
 bool is_residual(const Function& f, const Accumulation& a) {
     if (a.form != AccumulateForm::call || f.kind != FunctionKind::host) return false;
     const auto adds = std::ranges::find_if(f.calls, [&](const Call& call) { return call.span == a.span; });
     if (adds == f.calls.end() || std::ranges::none_of(adds->args, is_pointer)) return false;
     return std::ranges::all_of(adds->args, [&](const Operand& value) {
+        const int layers = adds->loop_depth - (is_row(value) && adds->loop_depth > 1 ? 1 : 0);
+        const auto is_same = [&](const Operand& o) { return array_of(o) == array_of(value); };
         return !is_pointer(value) || std::ranges::any_of(f.calls, [&](const Call& other) {
-            return other.callee != adds->callee && other.loop_depth >= adds->loop_depth &&
-                   std::ranges::any_of(other.args, [&](const Operand& o) { return o.name == value.name; });
+            return other.callee != adds->callee && other.loop_depth >= layers &&
+                   std::ranges::any_of(other.args, is_same);
         });
     });
 }

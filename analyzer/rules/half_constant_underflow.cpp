@@ -7,11 +7,10 @@
 // Fix    Add the epsilon in float, or use one that the format holds.
 // Silent Epsilons that meet float values; bf16, which has fp32's range; zero itself; a tensor
 //        multiplied by a small number (the product is rounded, not the number); the start of a maximum
-//        (-FLT_MIN), for which 0 does as well.
+//        (-FLT_MIN), for which 0 does as well. In Python a subnormal is a note unless it divides.
 // Tests  testdata/lint/MP302.md, tests/analyzer/rules/half_constant_underflow_test.cpp
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "analyzer/analyses/constants.hpp"
@@ -24,15 +23,14 @@ namespace {
 
 bool is_guard(Role role) { return role == Role::added || role == Role::clamp || role == Role::divisor; }
 
-// Python: the result of the call divides, or goes into a logarithm or a root.
+// Python: the result of the call divides. The quotient by a subnormal leaves the range of fp16; its logarithm or root
+// is an ordinary number.
 bool divides(const ConstantUse& use) {
-    constexpr std::array<std::string_view, 7> kUses{"rsqrt", "log",  "log2",      "log10",
-                                                    "log1p", "sqrt", "reciprocal"};
     const Function& f = *use.function;
     const auto index = static_cast<std::int32_t>(use.call - f.calls.data());
     return std::ranges::any_of(f.calls, [&](const Call& call) {
         const std::size_t at = call.op.name() == "div" ? 1 : 0;
-        if (at == 0 && !any_of(call.op.name(), kUses)) return false;
+        if (at == 0 && call.op.name() != "reciprocal") return false;
         return at < call.args.size() && call.args[at].call == index;
     });
 }

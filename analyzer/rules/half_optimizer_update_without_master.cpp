@@ -31,6 +31,7 @@
 #include "analyzer/analyses/numbers.hpp"
 #include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/support.hpp"
+#include "analyzer/analyses/trials.hpp"
 #include "analyzer/region/classes.hpp"
 #include "analyzer/rules/rule.hpp"
 
@@ -252,6 +253,17 @@ private:
     std::unordered_set<std::string_view> optimizers_, trainers_;
 };
 
+bool is_large_rate(const Operand* rate) { return rate && number_of(*rate).value_or(0) >= kLargeRate; }
+
+// [dict(params=embeddings, lr=0.3), dict(params=head)]: which of the groups holds the half parameters is not known.
+bool has_large_group(const Function& f, const Operand& groups) {
+    const Call* list = call_of(f, groups);
+    return list && std::ranges::any_of(list->args, [&](const Operand& item) {
+               const Call* group = call_of(f, item);
+               return group && group->name.str() == "dict" && is_large_rate(keyword_argument(*group, "lr"));
+           });
+}
+
 // Where a module in half, or one of unknown dtype out of a checkpoint, is trained.
 class Trainings {
 public:
@@ -262,9 +274,10 @@ public:
     void optimizer(const Function& f, const Call& call, bool is_own) {
         const Operand* parameters = argument(call, 0, "params");
         if (!parameters || keeps_rest(call)) return;
-        const Operand* rate = argument(call, 1, "lr");
-        const bool is_large = rate && number_of(*rate).value_or(0) >= kLargeRate;
-        const Severity most = is_large ? Severity::note : is_own ? Severity::warning : Severity::error;
+        const bool is_large = is_large_rate(argument(call, 1, "lr")) || has_large_group(f, *parameters);
+        const Severity most = is_large || steps_once(f) ? Severity::note
+                              : is_own                  ? Severity::warning
+                                                        : Severity::error;
         const std::string name(leaf(call.name.str()));
         const std::vector<ListedModule> sources = modules_in(context_, f, *parameters);
         for (const auto& [function, module, at] : sources)

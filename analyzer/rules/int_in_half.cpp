@@ -8,7 +8,7 @@
 //        constants that are exact. Of unknown size are a warning an index that is stored or added, and a
 //        divisor of 64 bits, which is made for large counts; any other integer is a note: an exponent, the
 //        taps of a filter, a quantised weight look the same, and half rounds a small divisor no more than it
-//        rounds the result.
+//        rounds the result. Python: positions of unknown number are a note in fp16, a warning in bf16.
 // Tests  testdata/lint/MP306.md, tests/analyzer/rules/int_in_half_test.cpp
 
 #include <array>

@@ -11,7 +11,8 @@
 //        whose result goes straight to a raw pointer, to flash attention or to apply() of an autograd function
 //        (kernels that autocast does not know);
 //        disabled regions; factories whose values half holds exactly (zeros, ones) or that are random. A note
-//        where a caller or a flag decides whether the region is open.
+//        where a caller or a flag decides whether the region is open, and for a cast that only products of the
+//        function take, which round their inputs anyway.
 // Tests  testdata/lint/MP101.md, tests/analyzer/rules/manual_cast_in_autocast_test.cpp
 
 #include <algorithm>
@@ -21,6 +22,7 @@
 #include "analyzer/analyses/arguments.hpp"
 #include "analyzer/analyses/autograd_classes.hpp"
 #include "analyzer/analyses/dataflow.hpp"
+#include "analyzer/analyses/engines.hpp"
 #include "analyzer/analyses/numbers.hpp"
 #include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/python_constants.hpp"
@@ -106,11 +108,14 @@ std::vector<Edit> removal(const Call& call) {
 
 constexpr const char* kDropIt = "drop the cast; autocast casts the inputs of the ops that should run in half";
 
+// Where only some caller opens the region, or only under a flag, the cast may be what the other callers need.
+Severity severity_in(const Context& region) { return region.proven ? Severity::warning : Severity::note; }
+
 void report(const RuleContext& context, const Function& f, const Call& cast, const Context& region,
-            std::string message, std::vector<Edit> edits, Findings& out, const char* fix = kDropIt) {
-    // Where only some caller opens the region, or only under a flag, the cast may be what the other callers need.
+            Severity severity, std::string message, std::vector<Edit> edits, Findings& out,
+            const char* fix = kDropIt) {
     Finding finding{.rule = "MP101",
-                    .severity = region.proven ? Severity::warning : Severity::note,
+                    .severity = severity,
                     .span = cast.span,
                     .message = std::move(message),
                     .fix = fix,
@@ -122,12 +127,36 @@ void report(const RuleContext& context, const Function& f, const Call& cast, con
     emit(context, f, std::move(finding), out);
 }
 
+// All that the function does with the value are products, which round their inputs to half anyway.
+bool feeds_products_alone(const RuleContext& context, const Function& f, const Call& cast,
+                          const Context& region) {
+    const Policy* policy = policy_of(context, region);
+    const std::int32_t index = index_of(f, cast);
+    const auto is_it = [&](const Operand& value) { return value.call == index; };
+    bool feeds = false;
+    for (const Call& call : f.calls) {
+        if (std::ranges::none_of(call.args, is_it)) continue;
+        if (!policy || policy->category(call.op) != Category::lower) return false;
+        feeds = true;
+    }
+    return feeds && std::ranges::none_of(f.returned, is_it);
+}
+
+// DeepSpeed keeps the weights of its engine in half by a configuration, and wants its inputs so.
+bool is_beside_deepspeed(const RuleContext& context, const Function& f) {
+    return std::ranges::any_of(engines_of(context), [&](const Engine& engine) {
+        return engine.kind == EngineKind::deepspeed && engine.at.file == f.span.file;
+    });
+}
+
 void check_cast(const RuleContext& context, const Function& f, const Call& call, Findings& out) {
     if (call.result.shape != Shape::tensor && call.result.shape != Shape::other) return;
     const Context* region = training_region(context, f, call);
     if (!region || knows_what_it_does(f) || feeds_a_pointer(f, call) || feeds_a_kernel(f, call)) return;
     if (is_python(f) && feeds_autograd_function(context, f, call)) return;
-    report(context, f, call, *region,
+    const bool harmless = feeds_products_alone(context, f, call, *region) || is_beside_deepspeed(context, f);
+    const Severity severity = harmless ? Severity::note : severity_in(*region);
+    report(context, f, call, *region, severity,
            "cast to " + std::string(label(call.result.dtype)) + " by hand inside " + describe(*region) +
                ": later ops that the region runs in fp32 get a value that is already rounded",
            removal(call), out);
@@ -187,7 +216,7 @@ void check_factory(const RuleContext& context, const Function& f, const Call& ca
     if (is_dtype_guarded(f, call.block)) return;
     std::vector<Edit> edits;
     if (dtype->span.known()) edits.push_back({dtype->span, rewritten(*dtype, "torch.float32")});
-    report(context, f, call, *region,
+    report(context, f, call, *region, severity_in(*region),
            "values are made " + std::string(label(call.result.dtype)) + " by hand inside " +
                describe(*region) + ": later ops that the region runs in fp32 get them already rounded",
            std::move(edits), out,
@@ -225,7 +254,7 @@ void check_module(const RuleContext& context, const Function& f, const Call& cal
     const Call* cast = module_cast(f, call);
     const Context* region = cast ? training_region(context, f, call) : nullptr;
     if (!region || knows_what_it_does(f) || !reported.insert(cast).second) return;
-    report(context, f, *cast, *region,
+    report(context, f, *cast, *region, severity_in(*region),
            "the weights are cast to " + std::string(label(cast->result.dtype)) +
                " and the module then runs inside " + describe(*region) + ": autocast needs fp32 weights",
            {}, out);

@@ -8,7 +8,7 @@
 // Fix    An fp32 accumulator and a conversion in the epilogue.
 // Silent Half operands with float accumulators; matrix_a and matrix_b fragments; integer
 //        instructions; a class template that passes the type of its argument on; one mma.sync that adds to
-//        zeros: its products are rounded once. A note in a method that nothing calls.
+//        zeros: its products are rounded once. A note in a method that nothing calls, and beside a wide fragment.
 // Tests  testdata/lint/MP407.md, tests/analyzer/rules/mma_half_accumulator_test.cpp
 
 #include <algorithm>
@@ -168,11 +168,18 @@ bool is_only_offered(const RuleContext& context, const Function& f) {
            context.program.callers(f.usr).empty();
 }
 
+// Beside a wide accumulator: the half fragment is filled from it to be stored, or adds a few tiles before it does.
+bool has_wide_accumulator(const Function& f) {
+    return std::ranges::any_of(f.types, [](const TypeUse& use) {
+        return is_wmma_accumulator(use) && std::ranges::any_of(use.args, is_wide, &TemplateArgument::dtype);
+    });
+}
+
 void report(const RuleContext& context, const Function& f, const SourceSpan& span, DType dtype,
-            std::string what, Findings& out) {
+            std::string what, Findings& out, Severity most = Severity::warning) {
     emit(context, f,
          {.rule = "MP407",
-          .severity = is_only_offered(context, f) ? Severity::note : Severity::warning,
+          .severity = is_only_offered(context, f) ? Severity::note : most,
           .span = span,
           .message = std::move(what) + " accumulates in " + std::string(label(dtype)) +
                      ": the dot product rounds to " + std::to_string(significant_bits(dtype)) +
@@ -225,7 +232,10 @@ void check(const RuleContext& context, Findings& out) {
         if (is_low_precision(dtype) && !fragments.is_first(f)) return;
         if (dtype == DType::unknown && !is_passed_on(f, use)) dtype = cutlass(use);
         if (dtype == DType::unknown) dtype = cute(use);
-        if (is_low_precision(dtype)) report(context, f, use.span, dtype, spelled(use), out);
+        if (!is_low_precision(dtype)) return;
+        const bool is_beside = is_wmma_accumulator(use) && has_wide_accumulator(f);
+        report(context, f, use.span, dtype, spelled(use), out,
+               is_beside ? Severity::note : Severity::warning);
     });
     static constexpr std::array<std::string_view, 1> kAssembly{"asm"};
     for_each_call(context.program, name_in(kAssembly), [&](const Function& f, const Call& call) {

@@ -5,8 +5,8 @@
 // Why    PyTorch raises "Attempting to unscale FP16 gradients": the gradients are fp16 as the
 //        parameters are, and dividing them by the scale would lose what the scale has saved.
 // Fix    Keep the parameters in fp32 and compute under autocast.
-// Silent Sharded scalers, which allow it; optimizers over other parameters; dtypes that are not
-//        known.
+// Silent Sharded scalers, which allow it; fused optimizers, which unscale themselves; optimizers over
+//        other parameters; dtypes that are not known.
 // Tests  testdata/lint/MP207.md, tests/analyzer/rules/scaler_on_half_grads_test.cpp
 
 #include <algorithm>
@@ -22,6 +22,13 @@ namespace {
 
 bool is_sharded(const Call& call) { return mentions(call.name.str(), "sharded"); }
 
+// AdamW(..., fused=True): such an optimizer takes the scale into its kernel, and the scaler leaves the gradients alone.
+bool unscales_itself(const Function& f, Symbol optimizer) {
+    return std::ranges::any_of(f.calls, [&](const Call& call) {
+        return call.result.name == optimizer && is_true(keyword_argument(call, "fused"));
+    });
+}
+
 void check_steps(const RuleContext& context, const Function& f, Findings& out) {
     const Protocol& protocol = protocol_of(context);
     std::vector<Symbol> told;
@@ -33,6 +40,7 @@ void check_steps(const RuleContext& context, const Function& f, Findings& out) {
             return is_sharded(*s.call) && s.function->span.file == f.span.file;
         });
         if (sharded || protocol.parameters_of(f, e.optimizer) != DType::fp16) continue;
+        if (e.kind == EventKind::scaler_step && unscales_itself(f, e.optimizer)) continue;
         told.push_back(e.optimizer);
         emit(context, f,
              {.rule = "MP207",

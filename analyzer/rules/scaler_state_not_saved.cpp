@@ -114,7 +114,9 @@ void check_saves(const RuleContext& context, const Function& f, Findings& out) {
     const MadeScaler* scaler = scaler_of(context, f);
     const States states = states_of(context, f);
     if (!scaler || states.saves_scaler) return;
-    const bool matters = scaler->enabled.always == Switch::on && states.loads_optimizer;
+    // A scaler that a loop makes is new in every epoch, after a restart as before.
+    const bool is_kept = scaler->call->loop_depth == 0;
+    const bool matters = is_kept && scaler->enabled.always == Switch::on && states.loads_optimizer;
     emit(context, f,
          {.rule = "MP210",
           .severity = matters ? Severity::warning : Severity::note,

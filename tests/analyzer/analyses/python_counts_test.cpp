@@ -15,8 +15,9 @@ std::string converted(std::string source, std::string dtype) {
 }
 
 TEST(PythonCounts, PositionsMadeInHalf) {
-    EXPECT_THAT(lint("MP306", {python(arange("name=n", "fp16"))}), ElementsAre("warning 5"))
-        << "it may be short";
+    EXPECT_THAT(lint("MP306", {python(arange("name=n", "bf16"))}), ElementsAre("warning 5"));
+    EXPECT_THAT(lint("MP306", {python(arange("name=n", "fp16"))}), ElementsAre("note 5"))
+        << "it may be shorter than 2048";
     EXPECT_THAT(lint("MP306", {python(arange("constant=2048", "fp16"))}), IsEmpty());
     EXPECT_THAT(lint("MP306", {python(arange("constant=4096", "fp16"))}), ElementsAre("error 5"));
     EXPECT_THAT(lint("MP306", {python(arange("constant=1000", "bf16"))}), ElementsAre("error 5"));

@@ -12,6 +12,15 @@ TEST(ManualCastInAutocast, CastInARegionOfAnotherFileIsAWarning) {
     EXPECT_THAT(lint("MP101", {step(), inner(kToHalf)}), ElementsAre("warning 7"));
 }
 
+TEST(ManualCastInAutocast, ForProductsAloneItIsANote) {
+    const auto taken_by = [](std::string op) {
+        return "call 8:9 at::" + op + " op=" + op + " args=[{fp16 tensor call=0}] result.shape=tensor\n";
+    };
+    EXPECT_THAT(lint("MP101", {step(), inner(kToHalf + taken_by("matmul"))}), ElementsAre("note 7"));
+    EXPECT_THAT(lint("MP101", {step(), inner(kToHalf + taken_by("matmul") + taken_by("softmax"))}),
+                ElementsAre("warning 7"));
+}
+
 TEST(ManualCastInAutocast, TheRegionIsShown) {
     const auto found = findings("MP101", {step(), inner(kToHalf)});
     ASSERT_EQ(found.size(), 1u);
