@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -14,11 +13,12 @@
 
 #include "instrument/cuda/activity.hpp"
 #include "instrument/cuda/communicators.hpp"
+#include "instrument/cuda/kernel_pointers.hpp"
 #include "instrument/cuda/nvtx.hpp"
 #include "instrument/cuda/samples.hpp"
 #include "kernels/cpu/walk.hpp"
 #include "runtime/trace/job_directory.hpp"
-#include "runtime/trace/op_stats.hpp"
+#include "runtime/trace/note_texts.hpp"
 #include "runtime/trace/process.hpp"
 
 namespace mp::raw {
@@ -27,12 +27,10 @@ namespace {
 constexpr int kFlushMilliseconds = 2000;
 constexpr int kWaitMilliseconds = 2000;  // for the device, at the end
 constexpr std::chrono::milliseconds kPatience{5}, kPatienceOfSteps{200}, kPatienceAtEnd{2000};
-constexpr int kMostSamples = 512;      // products of a step of which elements are computed again
-constexpr int kMostSketches = 32;      // reductions of a step of which blocks are sketched
-constexpr int kFirstWithBf16 = 80;     // compute capability 8.0
-constexpr std::size_t kMostHeld = 16;  // ended steps of which it is not known yet whether they were skipped
+constexpr int kFirstWithBf16 = 80;  // compute capability 8.0
 constexpr std::size_t kMostKernels = 4096;
 constexpr std::size_t kMostNotes = 4096;
+constexpr std::size_t kMostNamed = 1 << 16;  // places of the dtype map
 
 // The variables through which one tool at a time is loaded, and what is missing without them.
 constexpr std::pair<const char*, const char*> kPlaces[] = {
@@ -62,14 +60,19 @@ std::string demangled(const std::string& symbol) {
     return out;
 }
 
-void merge(trace::OpRecord& into, const cuda::ProductError& error) {
-    into.loc_compared += error.compared;
-    into.loc_nonfinite += error.nonfinite;
-    into.loc_error_squares += error.error_squares;
-    into.loc_squares += error.squares;
-    into.loc_dot += error.dot;
-    if (error.squares > 0)
-        into.loc_worst = trace::larger(into.loc_worst, std::sqrt(error.error_squares / error.squares));
+// Of a tensor that the program names: "Layer 2/mlp/weight" is of "Layer 2/mlp".
+trace::DTypePlace place_of(const NamedTensor& tensor) {
+    using Role = trace::TensorRole;
+    constexpr Role kRoles[] = {Role::parameter, Role::gradient, Role::buffer, Role::optimizer_state,
+                               Role::optimizer_state};  // of mptrace.h
+    const auto role = static_cast<std::size_t>(tensor.role);
+    const std::size_t slash = tensor.name.rfind('/');
+    return {role < std::size(kRoles) ? kRoles[role] : Role::buffer,
+            slash == std::string::npos ? std::string() : tensor.name.substr(0, slash),
+            Phase::unknown,
+            tensor.dtype,
+            1,
+            static_cast<std::uint64_t>(tensor.elements)};
 }
 
 // The buffer of a collective that it reads or writes past the end of its allocation, as one whose count is in bytes
@@ -196,6 +199,7 @@ void Run::name_tensor(NamedTensor tensor) {
     if (finished_) return;
     names_.set(tensor.data, static_cast<std::uint64_t>(tensor.elements) * cpu::width_of(tensor.dtype),
                tensor.name);
+    if (named_.size() < kMostNamed) named_[tensor.data] = place_of(tensor);
     weights_.name(std::move(tensor));
 }
 
@@ -265,6 +269,7 @@ Run::Ticket Run::before(PlaceId place, const Product& product) {
     const auto [record, ordinal] = s.count(places_, place, device, product);
     call.record = record;
     call.ordinal = ordinal;
+    loose_sums_ += product.loose_sums;
     const bool bf16 = product.inputs[0].dtype == DType::bf16;
     s.record.ops[record].emulated += bf16 && meter_.is_below_capability(kFirstWithBf16);
     if (!is_measurable(product.result)) return {};
@@ -352,176 +357,6 @@ void Run::told(const Collective& c, const std::string& algorithm) {
     s.add_algorithm(s.count(c).record, algorithm);
 }
 
-// ---- Figures. ----------------------------------------------------------------------------------------
-
-bool Run::provide_slots() {
-    if (batch_.slots) return true;
-    if (!free_.empty()) {
-        batch_.slots = std::move(free_.back());
-        free_.pop_back();
-    } else {
-        batch_.slots = meter_.slots();
-    }
-    batch_.id = ++batches_;
-    return batch_.slots != nullptr;
-}
-
-Run::Ticket Run::measure(Call call, abi::Stream stream, const cpu::TensorView* inputs) {
-    const std::int64_t number = steps_.own() >= 0 ? steps_.own() : std::max(named_step_, std::int64_t{0});
-    if (!options_.steps.contains(mp::Step{number})) return {};
-    if (!provide_slots()) {
-        ++unmeasured_;
-        return {};
-    }
-    call.figures = batch_.slots->take<TensorStats>(call.inputs + 1);
-    if (!call.figures) {
-        close_batch();
-        drain();
-        if (!provide_slots() || !(call.figures = batch_.slots->take<TensorStats>(call.inputs + 1))) {
-            ++unmeasured_;
-            return {};
-        }
-    }
-    if (!meter_.statistics(stream, inputs, call.inputs, call.figures)) {
-        ++unmeasured_;
-        return {};
-    }
-    ++call.step->open;
-    batch_.calls.push_back(std::move(call));
-    return {batch_.id, batch_.calls.size() - 1};
-}
-
-void Run::measure_result(Ticket ticket, abi::Stream stream, const cpu::TensorView& result, bool succeeded) {
-    // Another thread may have ended the step meanwhile. Then the result is not measured.
-    if (!succeeded || ticket.batch != batch_.id || ticket.call >= batch_.calls.size()) return;
-    Call& call = batch_.calls[ticket.call];
-    call.has_result = meter_.statistics(stream, &result, 1, call.figures + call.inputs);
-    if (!call.has_result) ++unmeasured_;
-    call.into = result.data;
-    call.allocation = Meter::allocation_id_of(result.data);
-}
-
-void Run::sketch(Ticket ticket, const Collective& c) {
-    const std::uint64_t next = number_of_step();
-    const bool wanted = next % 256 == 0 || std::has_single_bit(next);
-    StepTally& step = *steps_.work();
-    if (!wanted || step.sketches == kMostSketches) return;
-    Sketching s = sketching_of(c);
-    if (s.sent.count == 0) return;
-    auto* const figures = batch_.slots->take<cuda::Sketch>(static_cast<int>(s.sent.count));
-    if (!figures || !meter_.sketch(c.stream, s.sent, figures)) return;
-    s.sent_figures = figures;
-    ++step.sketches;
-    batch_.sketches.emplace(ticket.call, std::move(s));
-}
-
-void Run::sketch_result(Ticket ticket, abi::Stream stream, bool succeeded) {
-    if (!succeeded || ticket.batch != batch_.id) return;
-    const auto found = batch_.sketches.find(ticket.call);
-    if (found == batch_.sketches.end() || found->second.received.count == 0) return;
-    Sketching& s = found->second;
-    auto* const figures = batch_.slots->take<cuda::Sketch>(static_cast<int>(s.received.count));
-    if (figures && meter_.sketch(stream, s.received, figures)) s.received_figures = figures;
-}
-
-// The exact elements are in the memory of the stream until compare(), so no second product may begin meanwhile. One of
-// an older batch is lost.
-void Run::expect(Ticket ticket, Call& call, const Product& product) {
-    StepTally& step = *call.step;
-    if (!is_sampled() || !product.is_plain || step.samples == kMostSamples) return;
-    if (sampled_.batch == ticket.batch) return;
-    call.sampled = sample_of(product, call.ordinal);
-    if (!meter_.expect(product.stream, call.sampled)) return;
-    ++step.samples;
-    sampled_ = ticket;
-}
-
-void Run::compare(Ticket ticket, abi::Stream stream, bool succeeded) {
-    sampled_ = {};
-    if (!succeeded || ticket.batch != batch_.id || ticket.call >= batch_.calls.size()) return;
-    Call& call = batch_.calls[ticket.call];
-    auto* const error = batch_.slots->take<cuda::ProductError>(1);
-    if (error && meter_.compare(stream, call.sampled, error)) call.error = error;
-}
-
-void Run::close_batch() {
-    if (!batch_.slots) return;
-    batch_.fence = meter_.fence();
-    waiting_.push_back(std::exchange(batch_, Batch{}));
-}
-
-void Run::add(StepTally& step, const Call& call) const {
-    if (!call.has_result) return;
-    std::uint64_t lost = 0;
-    double amax = 0;
-    for (int i = 0; i < call.inputs; ++i) {
-        lost += call.figures[i].nonfinite();
-        amax = trace::larger(amax, call.figures[i].amax);
-    }
-    const TensorStats& result = call.figures[call.inputs];
-    if (!call.product) {
-        trace::CollectiveRecord& record = step.record.collectives[call.record];
-        ++(lost > 0 ? record.lost_inputs : record.finite_inputs);
-        if (result.nonfinite() > 0 && record.lost_results++ == 0 && record.memory.empty())
-            record.memory = memory_of(call.into, call.allocation);
-        return;
-    }
-    trace::OpRecord& op = step.record.ops[call.record];
-    trace::add_result(op, result);
-    if (call.error) {
-        merge(op, *call.error);
-        step.record.sampled = true;
-    }
-    if (result.nonfinite() == 0) return;
-    if (op.input_amax == 0) op.input_amax = amax;
-    const bool is_first_origin = lost == 0 && op.origins++ == 0;
-    if (is_first_origin) op.first_origin = call.ordinal;
-    if (is_first_origin || op.source.empty()) op.source = memory_of(call.into, call.allocation);
-}
-
-void Run::add(StepTally& step, std::vector<Weights::Compared>& weights) {
-    for (Weights::Compared& w : weights) {
-        if (w.figure) {
-            w.record.meant_to_move = w.figure->meant_to_move;
-            w.record.unmoved = w.figure->unmoved;
-        }
-        step.record.tensors.push_back(std::move(w.record));
-        step.record.sampled = true;
-    }
-}
-
-void Run::drain() {
-    while (!waiting_.empty() && waiting_.front().fence.passed()) {
-        Batch& batch = waiting_.front();
-        if (batch.fence.valid()) {
-            for (const Call& call : batch.calls) add(*call.step, call);
-            for (const auto& [call, sketches] : batch.sketches)
-                put_records(sketches, batch.calls[call].step->record.sketches);
-            if (batch.step) add(*batch.step, batch.weights);
-        } else {
-            unmeasured_ += batch.calls.size();
-        }
-        for (const Call& call : batch.calls) --call.step->open;
-        if (batch.step) --batch.step->open;
-        batch.slots->clear();
-        free_.push_back(std::move(batch.slots));
-        waiting_.pop_front();
-    }
-    write_ready();
-}
-
-void Run::write_ready() {
-    // Times come late; one step waits for the last ones.
-    const std::size_t kept = options_.device_times && !closing_ ? 1 : 0;
-    for (; ended_.size() > kept && ended_.front()->open == 0; ended_.pop_front()) {
-        const bool can_wait = !closing_ && ended_.size() < kMostHeld;
-        if (!skips_.settle(*ended_.front(), can_wait)) break;
-        if (!open()) continue;
-        recorder_->step(ended_.front()->record);
-        written_ += ended_.front()->record.optimizer != trace::kNoOptimizer;
-    }
-}
-
 // ---- Kernels by name, notes, the file. -----------------------------------------------------------------
 
 void Run::launched(const char* symbol) {
@@ -593,6 +428,7 @@ void Run::write_notes() {
                     "calls of libraries whose tensors were not measured" +
                         (meter_.refusal().empty() ? std::string() : ": " + meter_.refusal()),
                     unmeasured_);
+    if (loose_sums_ > 0) note_locked(trace::NoteKind::not_observed, trace::kLooseSums, loose_sums_);
     if (missed_ > 0)
         note_locked(trace::NoteKind::not_observed,
                     "calls of libraries while another thread waited for the device", missed_);
@@ -615,9 +451,11 @@ void Run::write_notes() {
                 trace::NoteKind::not_observed,
                 std::string(variable) + " names another tool's library, which keeps its place: " + what, 1);
     }
-    for (const auto& [symbol, launches] : kernels_)
-        note_locked(trace::NoteKind::not_observed, "kernel seen by its name only: " + demangled(symbol),
-                    launches);
+    for (const auto& [symbol, launches] : kernels_) {
+        const std::string name = demangled(symbol), pointers = pointers_of(name);
+        note_locked(trace::NoteKind::not_observed,
+                    trace::kSeenByName + name + (pointers.empty() ? "" : " " + pointers), launches);
+    }
     for (const auto& [key, value] : notes_)
         recorder_->note({key.first, mp::Step{value.second}, key.second, value.first});
 }
