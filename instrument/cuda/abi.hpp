@@ -29,7 +29,7 @@ inline constexpr int kPointerModeHost = 0;
 inline constexpr int kTransposeNone = 0;
 inline constexpr int kCompute16F = 64, kCompute16FPedantic = 65, kCompute32F = 68, kCompute32FPedantic = 69,
                      kCompute32FFast16F = 74, kCompute32FFast16BF = 75, kCompute32FFastTF32 = 77;
-inline constexpr int kMathTF32 = 3, kMathMask = 15;
+inline constexpr int kMathTF32 = 3, kMathMask = 15, kMathReducesWide = 16;
 
 // cublasLt.h: attributes of a matmul, a layout and an algorithm, and their values.
 inline constexpr int kLtComputeType = 0, kLtScaleType = 1, kLtPointerMode = 2, kLtTransA = 3, kLtTransB = 4,

@@ -79,8 +79,11 @@ bool describe(const Gemm& g, Product& product) {
                                                       on_host ? factor_of(g.beta, g.compute) : std::nullopt);
     if (product.beta != 0) product.c = product.read(product.result);
     product.half_sums = is_half_compute(g.compute);
+    const int math = math_mode(g.handle);
+    product.loose_sums =
+        is_low_precision(product.result.dtype) && !product.half_sums && (math & abi::kMathReducesWide) == 0;
     product.tf32 = product.inputs[0].dtype == DType::fp32 && product.count > 0 &&
-                   rounds_inputs(g.compute, (math_mode(g.handle) & abi::kMathMask) == abi::kMathTF32);
+                   rounds_inputs(g.compute, (math & abi::kMathMask) == abi::kMathTF32);
     return true;
 }
 

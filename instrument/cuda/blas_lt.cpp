@@ -107,7 +107,9 @@ bool describe(const Matmul& call, Product& product) {
     product.is_plain = known && (epilogue == abi::kLtEpilogueNone || biased) && !has_scales(call.descriptor);
     product.half_sums = is_half_compute(compute);
     product.tf32 = a.dtype == DType::fp32 && rounds_inputs(compute);
-    product.split_sums = is_low_precision(product.result.dtype) && splits_in_result(call.algorithm);
+    const bool narrow = is_low_precision(product.result.dtype);
+    product.split_sums = narrow && splits_in_result(call.algorithm);
+    product.loose_sums = narrow && !call.algorithm && !product.half_sums;
     return true;
 }
 

@@ -32,6 +32,7 @@ struct Product {
     std::uint64_t depth = 0;  // terms of each sum
     bool half_sums = false;   // the terms are added in fp16
     bool split_sums = false;  // parts of the sums are added in the result's 16 bits
+    bool loose_sums = false;  // the library may do so, and does not tell
     bool tf32 = false;        // fp32 inputs are rounded to TF32 or 16 bits first
     // What it takes to compute an element again. A product with an activation, with scales or with factors
     // in device memory is not computed again.

@@ -16,6 +16,7 @@
 #include "instrument/cuda/hooks.hpp"
 #include "instrument/cuda/launches.hpp"
 #include "instrument/cuda/real.hpp"
+#include "runtime/trace/note_texts.hpp"
 
 namespace mp::raw {
 namespace {
@@ -46,7 +47,7 @@ void on_launch(void*, int domain, std::uint32_t, const abi::CallbackData* data) 
     if (domain != abi::kCuptiDriverDomain || !data || data->site != 0 || Inside::any()) return;
     Run* const r = run();
     if (!r || !is_armed(Source::cupti)) return;
-    guarded(Source::cupti, [&] { r->launched(data->symbol ? data->symbol : "a CUDA graph"); });
+    guarded(Source::cupti, [&] { r->launched(data->symbol ? data->symbol : trace::kGraph); });
 }
 
 void* open_cupti() {

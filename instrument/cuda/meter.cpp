@@ -246,7 +246,11 @@ bool Meter::launch(abi::Stream stream, const Run& run) noexcept {
         if (!can_measure()) return false;
         const InContextOf stream_is_current(stream);
         int capturing = 0;
-        if (cuda::driver().capturing(stream, &capturing) != 0 || capturing != 0) return false;
+        if (cuda::driver().capturing(stream, &capturing) != 0) return false;
+        if (capturing != 0) {
+            if (refusal_.empty()) refusal_ = "a CUDA graph recorded them";
+            return false;
+        }
         Gpu* const gpu = gpu_of_context();
         if (!gpu) return false;
         const activity::Ours ours;

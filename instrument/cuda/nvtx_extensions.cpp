@@ -6,6 +6,8 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "instrument/cuda/nvtx.hpp"
@@ -110,7 +112,7 @@ Type type_of(std::uint64_t type) {
     static constexpr Type kTypes[] = {{0, 0},   {1, 's'}, {1, 'u'}, {2, 's'}, {2, 'u'}, {4, 's'},
                                       {4, 'u'}, {8, 's'}, {8, 'u'}, {8, 's'}, {8, 'u'}, {1, 's'},
                                       {1, 'u'}, {2, 's'}, {2, 'u'}, {4, 's'}, {4, 'u'}, {8, 's'},
-                                      {8, 'u'}, {4, 0},   {8, 0},   {16, 0},  {8, 'u'}, {8, 0}};
+                                      {8, 'u'}, {4, 0},   {8, 0},   {16, 0},  {8, 'u'}, {8, 'u'}};
     if (type < std::size(kTypes)) return kTypes[type];
     return type == abi::kEntryText || type == abi::kEntryUtf8 || type == abi::kEntryRegistered
                ? Type{sizeof(void*), 't'}
@@ -188,6 +190,53 @@ std::uint64_t range_start_payload(const void*, const abi::NvtxPayload* payloads,
     return id;
 }
 void range_end_payload(const void*, std::uint64_t id, const abi::NvtxPayload*, std::size_t) { end(id); }
+
+// The integer of that name in a payload; an address is one.
+std::int64_t field(const Schema& schema, const abi::NvtxPayload& payload, std::string_view name,
+                   std::int64_t otherwise) {
+    for (const Entry& e : schema.entries) {
+        const Type type = type_of(e.type);
+        if (e.name != name || type.kind == 0 || e.offset + type.bytes > payload.bytes) continue;
+        return integer(static_cast<const char*>(payload.data) + e.offset, type);
+    }
+    return otherwise;
+}
+
+// What mptrace_nvtx_tensor() of mptrace.h says.
+NamedTensor tensor_of(const Schema& schema, const abi::NvtxPayload& payload) {
+    const auto number = [&](std::string_view name, std::int64_t otherwise) {
+        return field(schema, payload, name, otherwise);
+    };
+    NamedTensor tensor{};
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): NVTX gives the address as an integer
+    tensor.data = reinterpret_cast<const void*>(number("data", 0));
+    tensor.dtype = static_cast<DType>(number("dtype", 0));
+    tensor.role = static_cast<int>(number("role", 0));
+    tensor.elements = number("size0", 1) * number("size1", 1) * number("size2", 1) * number("size3", 1);
+    for (const Entry& e : schema.entries)
+        if (e.type == abi::kEntryText && e.name == "name" && e.offset + sizeof(void*) <= payload.bytes)
+            tensor.name = text_at(static_cast<const char*>(payload.data) + e.offset, e.type);
+    return tensor;
+}
+
+void mark_payload(const void*, const abi::NvtxPayload* payloads, std::size_t count) {
+    Run* const r = run();
+    if (!r || !is_armed(Source::nvtx)) return;
+    guarded(Source::nvtx, [&] {
+        std::vector<NamedTensor> told;
+        {
+            const std::lock_guard lock(schemas().mutex);
+            for (std::size_t i = 0; payloads && i < count; ++i) {
+                const auto found = schemas().all.find(payloads[i].schema);
+                if (found == schemas().all.end() || !payloads[i].data) continue;
+                if (found->second.name == "mptrace.tensor")
+                    told.push_back(tensor_of(found->second, payloads[i]));
+            }
+        }
+        for (NamedTensor& tensor : told)
+            if (tensor.data && tensor.elements > 0) r->name_tensor(std::move(tensor));
+    });
+}
 // What it is without a tool.
 std::uint8_t domain_is_enabled(const void*) { return 1; }
 
@@ -210,6 +259,7 @@ void attach_memory(const abi::NvtxSegment& s) {
 void attach_payloads(const abi::NvtxSegment& s) {
     put(s, 0, register_schema);
     put(s, 1, register_enumeration);
+    put(s, 2, mark_payload);
     put(s, 3, range_push_payload);
     put(s, 4, range_pop_payload);
     put(s, 5, range_start_payload);

@@ -40,12 +40,22 @@ public:
     static bool any() noexcept;
 };
 
+// Throws when a test wants this source to fail: before and after each part of ours. Only the library that
+// tests/instrument/cuda builds has it.
+#ifdef MP_TEST_HOOKS
+void fail_on_purpose(Source);
+#else
+constexpr void fail_on_purpose(Source) {}
+#endif
+
 // Runs our own part of a hook. Keeps errno, and disarms the source if it throws.
 template <class Part>
 void guarded(Source source, const Part& part) noexcept {
     const int before = errno;
     try {
+        fail_on_purpose(source);
         part();
+        fail_on_purpose(source);
     } catch (const std::exception& e) {
         disarm(source, e.what());
     } catch (...) {

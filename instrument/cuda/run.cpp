@@ -13,10 +13,12 @@
 
 #include "instrument/cuda/activity.hpp"
 #include "instrument/cuda/communicators.hpp"
+#include "instrument/cuda/kernel_pointers.hpp"
 #include "instrument/cuda/nvtx.hpp"
 #include "instrument/cuda/samples.hpp"
 #include "kernels/cpu/walk.hpp"
 #include "runtime/trace/job_directory.hpp"
+#include "runtime/trace/note_texts.hpp"
 #include "runtime/trace/process.hpp"
 
 namespace mp::raw {
@@ -25,10 +27,10 @@ namespace {
 constexpr int kFlushMilliseconds = 2000;
 constexpr int kWaitMilliseconds = 2000;  // for the device, at the end
 constexpr std::chrono::milliseconds kPatience{5}, kPatienceOfSteps{200}, kPatienceAtEnd{2000};
-constexpr int kFirstWithBf16 = 80;     // compute capability 8.0
-constexpr std::size_t kMostHeld = 16;  // ended steps of which it is not known yet whether they were skipped
+constexpr int kFirstWithBf16 = 80;  // compute capability 8.0
 constexpr std::size_t kMostKernels = 4096;
 constexpr std::size_t kMostNotes = 4096;
+constexpr std::size_t kMostNamed = 1 << 16;  // places of the dtype map
 
 // The variables through which one tool at a time is loaded, and what is missing without them.
 constexpr std::pair<const char*, const char*> kPlaces[] = {
@@ -56,6 +58,21 @@ std::string demangled(const std::string& symbol) {
     std::string out = status == 0 && text ? text : symbol;
     std::free(text);
     return out;
+}
+
+// Of a tensor that the program names: "Layer 2/mlp/weight" is of "Layer 2/mlp".
+trace::DTypePlace place_of(const NamedTensor& tensor) {
+    using Role = trace::TensorRole;
+    constexpr Role kRoles[] = {Role::parameter, Role::gradient, Role::buffer, Role::optimizer_state,
+                               Role::optimizer_state};  // of mptrace.h
+    const auto role = static_cast<std::size_t>(tensor.role);
+    const std::size_t slash = tensor.name.rfind('/');
+    return {role < std::size(kRoles) ? kRoles[role] : Role::buffer,
+            slash == std::string::npos ? std::string() : tensor.name.substr(0, slash),
+            Phase::unknown,
+            tensor.dtype,
+            1,
+            static_cast<std::uint64_t>(tensor.elements)};
 }
 
 // The buffer of a collective that it reads or writes past the end of its allocation, as one whose count is in bytes
@@ -182,6 +199,7 @@ void Run::name_tensor(NamedTensor tensor) {
     if (finished_) return;
     names_.set(tensor.data, static_cast<std::uint64_t>(tensor.elements) * cpu::width_of(tensor.dtype),
                tensor.name);
+    if (named_.size() < kMostNamed) named_[tensor.data] = place_of(tensor);
     weights_.name(std::move(tensor));
 }
 
@@ -251,6 +269,7 @@ Run::Ticket Run::before(PlaceId place, const Product& product) {
     const auto [record, ordinal] = s.count(places_, place, device, product);
     call.record = record;
     call.ordinal = ordinal;
+    loose_sums_ += product.loose_sums;
     const bool bf16 = product.inputs[0].dtype == DType::bf16;
     s.record.ops[record].emulated += bf16 && meter_.is_below_capability(kFirstWithBf16);
     if (!is_measurable(product.result)) return {};
@@ -338,40 +357,6 @@ void Run::told(const Collective& c, const std::string& algorithm) {
     s.add_algorithm(s.count(c).record, algorithm);
 }
 
-// ---- What the device has measured. ----------------------------------------------------------------------
-
-void Run::drain() {
-    while (!waiting_.empty() && waiting_.front().fence.passed()) {
-        Batch& batch = waiting_.front();
-        if (batch.fence.valid()) {
-            for (const Call& call : batch.calls) add(*call.step, call);
-            for (const auto& [call, sketches] : batch.sketches)
-                put_records(sketches, batch.calls[call].step->record.sketches);
-            if (batch.step) add(*batch.step, batch.weights);
-        } else {
-            unmeasured_ += batch.calls.size();
-        }
-        for (const Call& call : batch.calls) --call.step->open;
-        if (batch.step) --batch.step->open;
-        batch.slots->clear();
-        free_.push_back(std::move(batch.slots));
-        waiting_.pop_front();
-    }
-    write_ready();
-}
-
-void Run::write_ready() {
-    // Times come late; one step waits for the last ones.
-    const std::size_t kept = options_.device_times && !closing_ ? 1 : 0;
-    for (; ended_.size() > kept && ended_.front()->open == 0; ended_.pop_front()) {
-        const bool can_wait = !closing_ && ended_.size() < kMostHeld;
-        if (!skips_.settle(*ended_.front(), can_wait)) break;
-        if (!open()) continue;
-        recorder_->step(ended_.front()->record);
-        written_ += ended_.front()->record.optimizer != trace::kNoOptimizer;
-    }
-}
-
 // ---- Kernels by name, notes, the file. -----------------------------------------------------------------
 
 void Run::launched(const char* symbol) {
@@ -443,6 +428,7 @@ void Run::write_notes() {
                     "calls of libraries whose tensors were not measured" +
                         (meter_.refusal().empty() ? std::string() : ": " + meter_.refusal()),
                     unmeasured_);
+    if (loose_sums_ > 0) note_locked(trace::NoteKind::not_observed, trace::kLooseSums, loose_sums_);
     if (missed_ > 0)
         note_locked(trace::NoteKind::not_observed,
                     "calls of libraries while another thread waited for the device", missed_);
@@ -465,9 +451,11 @@ void Run::write_notes() {
                 trace::NoteKind::not_observed,
                 std::string(variable) + " names another tool's library, which keeps its place: " + what, 1);
     }
-    for (const auto& [symbol, launches] : kernels_)
-        note_locked(trace::NoteKind::not_observed, "kernel seen by its name only: " + demangled(symbol),
-                    launches);
+    for (const auto& [symbol, launches] : kernels_) {
+        const std::string name = demangled(symbol), pointers = pointers_of(name);
+        note_locked(trace::NoteKind::not_observed,
+                    trace::kSeenByName + name + (pointers.empty() ? "" : " " + pointers), launches);
+    }
     for (const auto& [key, value] : notes_)
         recorder_->note({key.first, mp::Step{value.second}, key.second, value.first});
 }

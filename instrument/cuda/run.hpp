@@ -23,6 +23,7 @@
 #include "instrument/cuda/skips.hpp"
 #include "instrument/cuda/step_tally.hpp"
 #include "instrument/cuda/weights.hpp"
+#include "runtime/trace/dtype_places.hpp"
 #include "runtime/trace/identity.hpp"
 #include "runtime/trace/options.hpp"
 #include "runtime/trace/recorder.hpp"
@@ -130,6 +131,7 @@ private:
     static void add(StepTally&, std::vector<Weights::Compared>&);
     void drain();
     void write_ready();
+    std::vector<trace::DTypePlace> named_places() const;
     bool open();
     void write_notes();
     void note_locked(trace::NoteKind, std::string_view text, std::uint64_t count);
@@ -157,6 +159,8 @@ private:
     Meter meter_;
     Weights weights_;
     Skips skips_;
+    std::map<const void*, trace::DTypePlace> named_;  // the tensors that the program named
+    trace::DTypePlaces places_of_steps_;
     bool closing_ = false;
     std::map<int, std::shared_ptr<StepTally>>
         weighed_;            // the step before which a device's weights were copied
@@ -166,7 +170,7 @@ private:
     bool any_step_ = false;
     std::int64_t written_ = 0;
     std::int64_t step_began_ns_ = 0;
-    std::uint64_t unmeasured_ = 0;
+    std::uint64_t unmeasured_ = 0, loose_sums_ = 0;
     bool finished_ = false;
 
     bool tried_ = false;

@@ -1,8 +1,13 @@
-// What a run has measured on the streams of the program, and adds to the records of its steps.
+// What the device tells of calls: measured before and after each, read when their events have passed, and added to the
+// records of the steps that the calls belong to.
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <map>
+#include <string_view>
+#include <tuple>
+#include <utility>
 
 #include "instrument/cuda/run.hpp"
 #include "instrument/cuda/samples.hpp"
@@ -11,8 +16,9 @@
 namespace mp::raw {
 namespace {
 
-constexpr int kMostSamples = 512;  // products of a step of which elements are computed again
-constexpr int kMostSketches = 32;  // reductions of a step of which blocks are sketched
+constexpr int kMostSamples = 512;      // products of a step of which elements are computed again
+constexpr int kMostSketches = 32;      // reductions of a step of which blocks are sketched
+constexpr std::size_t kMostHeld = 16;  // ended steps of which it is not known yet whether they were skipped
 
 void merge(trace::OpRecord& into, const cuda::ProductError& error) {
     into.loc_compared += error.compared;
@@ -160,6 +166,55 @@ void Run::add(StepTally& step, std::vector<Weights::Compared>& weights) {
         }
         step.record.tensors.push_back(std::move(w.record));
         step.record.sampled = true;
+    }
+}
+
+void Run::drain() {
+    while (!waiting_.empty() && waiting_.front().fence.passed()) {
+        Batch& batch = waiting_.front();
+        if (batch.fence.valid()) {
+            for (const Call& call : batch.calls) add(*call.step, call);
+            for (const auto& [call, sketches] : batch.sketches)
+                put_records(sketches, batch.calls[call].step->record.sketches);
+            if (batch.step) add(*batch.step, batch.weights);
+        } else {
+            unmeasured_ += batch.calls.size();
+        }
+        for (const Call& call : batch.calls) --call.step->open;
+        if (batch.step) --batch.step->open;
+        batch.slots->clear();
+        free_.push_back(std::move(batch.slots));
+        waiting_.pop_front();
+    }
+    write_ready();
+}
+
+// One for each role, layer and dtype.
+std::vector<trace::DTypePlace> Run::named_places() const {
+    std::map<std::tuple<trace::TensorRole, std::string_view, DType>, trace::DTypePlace> places;
+    for (const auto& [data, place] : named_) {
+        const auto [at, fresh] = places.try_emplace({place.role, place.layer, place.dtype}, place);
+        if (fresh) continue;
+        at->second.tensors += place.tensors;
+        at->second.elements += place.elements;
+    }
+    std::vector<trace::DTypePlace> all;
+    for (auto& [key, place] : places) all.push_back(std::move(place));
+    return all;
+}
+
+void Run::write_ready() {
+    // Times come late; one step waits for the last ones.
+    const std::size_t kept = options_.device_times && !closing_ ? 1 : 0;
+    for (; ended_.size() > kept && ended_.front()->open == 0; ended_.pop_front()) {
+        const bool can_wait = !closing_ && ended_.size() < kMostHeld;
+        if (!skips_.settle(*ended_.front(), can_wait)) break;
+        if (!open()) continue;
+        trace::StepRecord& record = ended_.front()->record;
+        record.places = named_places();
+        places_of_steps_.put(record);
+        recorder_->step(record);
+        written_ += record.optimizer != trace::kNoOptimizer;
     }
 }
 

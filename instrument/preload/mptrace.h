@@ -51,4 +51,56 @@ __attribute__((weak)) void mptrace_tensor(const void* data, int dtype, const lon
 }
 #endif
 
+/* The same as an NVTX payload, which every tool that knows NVTX shows: define MPTRACE_NVTX before this header, where
+ * CUDA's headers nvtx3/ are. Nothing to link, and nothing happens without a tool. Of more than 4 sizes the last ones are
+ * multiplied. */
+#ifdef MPTRACE_NVTX
+#include <nvtx3/nvToolsExtPayload.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef struct {
+    const void* data;
+    int32_t dtype, role, dims;
+    int64_t size0, size1, size2, size3;
+    const char* name;
+} mptrace_tensor_payload;
+
+static inline uint64_t mptrace_nvtx_schema(nvtxDomainHandle_t domain) {
+#define MPTRACE_ENTRY(type, field) \
+    {0, NVTX_PAYLOAD_ENTRY_TYPE_##type, #field, NULL, 0, offsetof(mptrace_tensor_payload, field), NULL, NULL}
+    static const nvtxPayloadSchemaEntry_t entries[] = {
+        MPTRACE_ENTRY(ADDRESS, data), MPTRACE_ENTRY(INT32, dtype), MPTRACE_ENTRY(INT32, role),
+        MPTRACE_ENTRY(INT32, dims),   MPTRACE_ENTRY(INT64, size0), MPTRACE_ENTRY(INT64, size1),
+        MPTRACE_ENTRY(INT64, size2),  MPTRACE_ENTRY(INT64, size3), MPTRACE_ENTRY(CSTRING, name)};
+#undef MPTRACE_ENTRY
+    nvtxPayloadSchemaAttr_t schema;
+    memset(&schema, 0, sizeof schema);
+    schema.fieldMask = NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_NAME | NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_TYPE |
+                       NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_ENTRIES | NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_NUM_ENTRIES |
+                       NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_STATIC_SIZE;
+    schema.name = "mptrace.tensor";
+    schema.type = NVTX_PAYLOAD_SCHEMA_TYPE_STATIC;
+    schema.entries = entries;
+    schema.numEntries = sizeof entries / sizeof entries[0];
+    schema.payloadStaticSize = sizeof(mptrace_tensor_payload);
+    return nvtxPayloadSchemaRegister(domain, &schema);
+}
+
+static inline void mptrace_nvtx_tensor(const void* data, int dtype, const long long* sizes, int dims,
+                                       int role, const char* name) {
+    static nvtxDomainHandle_t domain;
+    static uint64_t schema;
+    mptrace_tensor_payload payload = {data, dtype, role, dims < 4 ? dims : 4, 1, 1, 1, 1, name};
+    int64_t* const into[] = {&payload.size0, &payload.size1, &payload.size2, &payload.size3};
+    nvtxPayloadData_t told = {0, sizeof payload, &payload};
+    if (!domain) domain = nvtxDomainCreateA("mptrace");
+    if (!schema) schema = mptrace_nvtx_schema(domain);
+    for (int i = 0; i < dims; ++i) *into[i < 3 ? i : 3] *= sizes[i];
+    told.schemaId = schema;
+    nvtxMarkPayload(domain, &told, 1);
+}
+#endif
+
 #endif

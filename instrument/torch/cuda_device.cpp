@@ -21,6 +21,8 @@ namespace mp::twin {
 namespace {
 
 constexpr std::size_t kDevices = 16;
+constexpr int kCapabilityMajor = 75;  // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
+constexpr int kFirstWithTf32 = 8;
 constexpr unsigned kPortable = 1;  // CU_MEMHOSTALLOC_PORTABLE: every context may write there
 
 class Events final : public Device::Fence {
@@ -157,6 +159,12 @@ private:
 };
 
 }  // namespace
+
+bool has_tf32(at::Device device) noexcept {
+    const auto attribute = cuda::driver().attribute;
+    int major = 0;
+    return attribute && attribute(&major, kCapabilityMajor, device.index()) == 0 && major >= kFirstWithTf32;
+}
 
 std::unique_ptr<Device> make_cuda_device(c10::DeviceType type) {
     return cuda::has_kernels() ? std::make_unique<CudaDevice>(type) : nullptr;

@@ -11,4 +11,7 @@ namespace mp::twin {
 // the build has no kernels for GPUs. `type`: what torch calls the devices; tests have a fake one.
 std::unique_ptr<Device> make_cuda_device(c10::DeviceType type = c10::DeviceType::CUDA);
 
+// Whether the matrix products of a GPU can round fp32 inputs to TF32.
+bool has_tf32(at::Device) noexcept;
+
 }  // namespace mp::twin

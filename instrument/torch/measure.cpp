@@ -1,13 +1,19 @@
 #include "instrument/torch/measure.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdlib>
+#include <exception>
 #include <initializer_list>
 #include <memory>
 #include <optional>
+#include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "instrument/torch/call_path.hpp"
+#include "instrument/torch/cuda_device.hpp"
 #include "instrument/torch/python_frame.hpp"
 #include "instrument/torch/thread_state.hpp"
 #include "runtime/trace/op_stats.hpp"
@@ -233,6 +239,38 @@ Verdict judge_watched(const OpInfo& op, const TensorStats& stats, bool target_wa
     return inputs.finite ? Verdict{0, 0, inputs} : Verdict{};
 }
 
+// Whether cuBLAS may round fp32 inputs to TF32, as torch's products ask it. Since torch 2.9 the older question refuses
+// settings that were made both ways.
+template <class C, class P, class B, class O>
+bool is_tf32(P (C::*precision)(B, O) const, const C& context) {
+    if constexpr (std::is_enum_v<P>)
+        return (context.*precision)(B{1}, O{3}) == P{2};  // Float32Backend::CUDA, Float32Op::MATMUL, TF32
+    else
+        return (context.*precision)("cuda", "matmul") == "tf32";
+}
+template <class C = at::Context>
+bool products_allow_tf32(const C& context = at::globalContext()) {
+    if constexpr (requires { &C::float32Precision; })
+        return is_tf32(&C::float32Precision, context);
+    else
+        return context.allowTF32CuBLAS();
+}
+
+// Whether a product of cuBLAS rounded its fp32 inputs to TF32. Of convolutions that is not known: the library that runs
+// them chooses.
+bool rounds_to_tf32(const OpInfo& op, const at::Tensor& result) {
+    static constexpr std::array<std::string_view, 4> kProducts = {"mm", "bmm", "addmm", "baddbmm"};
+    if (result.scalar_type() != at::kFloat || std::ranges::find(kProducts, op.base) == kProducts.end())
+        return false;
+    static const char* const override = std::getenv("NVIDIA_TF32_OVERRIDE");
+    if (override && std::string_view(override) == "0") return false;
+    try {
+        return products_allow_tf32() && has_tf32(result.device());
+    } catch (const std::exception&) {
+        return false;  // torch refuses settings that contradict each other
+    }
+}
+
 // Figures of a device that are not there yet.
 struct LateOutcome {
     Figure<TensorStats> stats;
@@ -301,11 +339,12 @@ void measure_result_late(Parts& parts, const Site& site, const OpInfo& op, const
     const auto inputs = measure_inputs_late(late, op, call, figures.prop != nullptr);
     fill_later(parts, site, op, m.real.scalar_type(),
                [figures, inputs, glance, &op, ordinal = site.ordinal, targets = call.late_targets,
-                finite = call.target_was_finite](trace::OpRecord& r) {
+                finite = call.target_was_finite, tf32 = rounds_to_tf32(op, m.real)](trace::OpRecord& r) {
                    if (glance && figures.stats->nonfinite() == 0) return;
                    bool target_was_finite = finite;
                    for (const auto& target : targets) target_was_finite &= target->nonfinite() == 0;
                    const Outcome o = figures.outcome();
+                   r.tf32 += tf32;
                    put_outcome(r, ordinal, o,
                                judge(
                                    op, o, target_was_finite, [&] { return inputs->inputs(); },
@@ -377,7 +416,9 @@ void watch_results(Parts& parts, const Site& site, const OpInfo& op, const std::
         if (!op.writes) parts.late.remember(t, stats);
         if (!inputs) inputs = measure_inputs_late(parts.late, op, arguments);
         fill_later(parts, site, op, t.scalar_type(),
-                   [&op, ordinal = site.ordinal, stats, inputs, target_was_finite](trace::OpRecord& r) {
+                   [&op, ordinal = site.ordinal, stats, inputs, target_was_finite,
+                    tf32 = rounds_to_tf32(op, t)](trace::OpRecord& r) {
+                       r.tf32 += tf32;
                        put_outcome(
                            r, ordinal, {*stats, {}, {}, {}, false, false, nullptr},
                            judge_watched(op, *stats, target_was_finite, [&] { return inputs->inputs(); }));

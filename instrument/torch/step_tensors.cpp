@@ -92,22 +92,7 @@ void StepTensors::take_places(trace::StepRecord& step) {
 }
 
 void StepTensors::put_places(trace::StepRecord& step) {
-    if (!step.sampled && step.places.empty()) return;
-    std::vector<trace::DTypePlace>& places = step.places;
-    for (const trace::OpRecord& op : step.ops)
-        if (op.phase == Phase::forward || op.phase == Phase::backward)
-            places.push_back(
-                {trace::TensorRole::activation, op.layer, op.phase, op.dtype, op.calls, op.elements});
-    for (const trace::CollectiveRecord& c : step.collectives)
-        places.push_back({trace::TensorRole::collective, c.op, Phase::unknown, c.dtype, c.calls, 0});
-    std::string key;
-    for (const trace::DTypePlace& p : places)
-        key += p.layer + '\n' + static_cast<char>(p.role) + static_cast<char>(p.phase) +
-               static_cast<char>(p.dtype);
-    if (key == last_places_)
-        places.clear();
-    else
-        last_places_ = std::move(key);
+    if (step.sampled || !step.places.empty()) places_.put(step);
 }
 
 }  // namespace mp::twin

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "instrument/torch/parts.hpp"
+#include "runtime/trace/dtype_places.hpp"
 
 namespace mp::twin {
 
@@ -51,8 +52,8 @@ private:
 
     Parts& parts_;
     std::vector<trace::TensorRecord> gradients_;  // measured before the step, while they exist
-    std::string last_places_;                     // as recorded last
-    std::mutex mutex_;                            // of checkpoints_
+    trace::DTypePlaces places_;
+    std::mutex mutex_;  // of checkpoints_
     std::vector<trace::DTypePlace> checkpoints_;
 };
 

@@ -37,6 +37,7 @@ Json finding_entry(const Finding& f) {
     put_number(one, "value", f.value);
     put_number(one, "limit", f.limit);
     one["unit"] = f.unit;
+    if (f.basis != Basis::unknown) one["basis"] = name_of(f.basis);
     put_number(one, "importance", f.importance);
     one["confirmed_by"] = f.confirmed_by;
     one["more_layers"] = f.more_layers;

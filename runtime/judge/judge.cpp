@@ -24,6 +24,26 @@ std::string_view name_of(Severity severity) {
     return "note";
 }
 
+std::string_view name_of(Basis basis) {
+    switch (basis) {
+        case Basis::exact:
+            return "exact";
+        case Basis::sampled:
+            return "sampled";
+        case Basis::inferred:
+            return "inferred";
+        case Basis::unknown:
+            break;
+    }
+    return "unknown";
+}
+
+bool is_raw(const RunModel& model) {
+    return !model.ranks.empty() && std::ranges::all_of(model.ranks, [](const RankFacts& r) {
+        return r.process.framework == kRawFramework;
+    });
+}
+
 Finding finding(std::string_view rule, Severity severity) {
     Finding f;
     f.rule = rule;
@@ -43,10 +63,9 @@ Finding finding_at(std::string_view rule, Severity severity, const OpRecord& op)
 
 std::string place_text(const OpRecord& op) {
     std::string out = op.layer.empty() ? std::string("an unnamed layer") : shown(op.layer);
-    for (const std::string& word :
-         {shown(base_name(op.op)), std::string(name_of(op.phase)), std::string(name_of(op.dtype))})
-        out += " " + word;
-    return out;
+    out += " " + shown(base_name(op.op));
+    if (op.phase != Phase::unknown) out += " " + std::string(name_of(op.phase));
+    return out + " " + std::string(name_of(op.dtype));
 }
 
 bool has_twin(const RunModel& model) { return model.mode == Mode::step || model.mode == Mode::trajectory; }
@@ -141,6 +160,18 @@ FirstOverflow first_overflow_of(const RunModel& model, const std::vector<SkipVer
     return out;
 }
 
+// Rules of sampled and of inferred figures say so themselves. Which steps were skipped is told by the program, or follows
+// from its ranges.
+void name_bases(const RunModel& model, std::vector<Finding>& findings) {
+    if (!is_raw(model)) return;
+    const bool told = std::ranges::any_of(model.steps, &StepSummary::has_loss_scale);
+    for (Finding& f : findings) {
+        if (f.basis != Basis::unknown) continue;
+        const bool of_skips = f.rule == "MPT002" || f.rule == "MPT003" || f.rule == "MPT004";
+        f.basis = of_skips && !told ? Basis::inferred : Basis::exact;
+    }
+}
+
 void sort_findings(std::vector<Finding>& findings) {
     std::ranges::sort(findings, {}, [](const Finding& f) {
         return std::tuple(-static_cast<int>(f.severity), -f.importance, std::string_view(f.rule), f.step,
@@ -176,6 +207,7 @@ Judgement judge(const RunModel& model, const Limits& limits, const std::vector<s
     judge_departure(c);
     judge_policies(c, policies);
     judge_coverage(c);
+    name_bases(model, out.findings);
     sort_findings(out.findings);
     return out;
 }

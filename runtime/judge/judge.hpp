@@ -99,6 +99,9 @@ struct Judgement {
     std::vector<NotRun> not_run;  // rules whose measure was not taken: no twin, no sampled step
 };
 
+// Whether the program is one without torch, whose calls of CUDA's libraries were recorded.
+bool is_raw(const RunModel&);
+
 // `policies` as --policy takes them (runtime/judge/policy_check.hpp), beside those that the program itself declares.
 Judgement judge(const RunModel&, const Limits& = {}, const std::vector<std::string>& policies = {});
 

@@ -10,6 +10,7 @@
 #include "runtime/judge/importance.hpp"
 #include "runtime/judge/policy_text.hpp"
 #include "runtime/trace/display.hpp"
+#include "runtime/trace/note_texts.hpp"
 
 namespace mp::trace {
 namespace {
@@ -90,6 +91,32 @@ Counts calls_of(const RunModel& model, const std::function<bool(const OpRecord&)
     return out;
 }
 
+// Of matrix products of programs without torch.
+void answer_split_sums(Case& c) {
+    std::uint64_t calls = 0, split = 0, loose = 0;
+    for (const OpSum& s : c.model.ops) {
+        if (!is_low_precision(s.total.dtype)) continue;
+        calls += s.total.calls;
+        split += s.total.split_sums;
+    }
+    for (const RunModel::Note& note : c.model.notes)
+        if (note.text == kLooseSums) loose += note.count;
+    if (!is_raw(c.model) || calls == 0) return;
+    Check check;
+    check.sentence = "parts of a product's sums are added in fp32";
+    const std::string of = " of " + counted(calls, "call");
+    if (split > 0) {
+        check.answer = Check::Answer::no;
+        check.evidence = std::to_string(split) + of + " add them in 16 bits";
+    } else if (loose > 0) {
+        check.evidence = std::to_string(loose) + of + " leave it to cuBLAS";
+    } else {
+        check.answer = Check::Answer::yes;
+        check.evidence = counted(calls, "call");
+    }
+    c.out.checks.push_back(std::move(check));
+}
+
 void answer_sentences(Case& c) {
     const RunModel& m = c.model;
     answer(c, "parameters are stored in fp32", elements_of(m, TensorRole::parameter), "element");
@@ -98,6 +125,7 @@ void answer_sentences(Case& c) {
     answer(c, "optimizer state is fp32", state_of(m), "element");
     answer(c, "checkpoints are fp32", elements_of(m, TensorRole::checkpoint), "element");
     answer(c, "the reduction runs in fp32", reductions_of(m), "call");
+    answer_split_sums(c);
     answer(c, "BatchNorm and LayerNorm run in fp32",
            calls_of(m, [](const OpRecord& o) { return is_norm(o.op); }), "call");
     answer(c, "softmax runs in fp32",

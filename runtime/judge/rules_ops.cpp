@@ -130,6 +130,10 @@ std::optional<Introduced> introduced_by(const Case& c, const GradientShares& sha
 }
 
 std::string advice_for(const OpRecord& op) {
+    if (op.op.starts_with("cublas"))
+        return "set CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION, or give cublasLtMatmul an algorithm "
+               "whose "
+               "reduction scheme is COMPUTE_TYPE";
     if (is_matrix_product(op.op)) return "accumulate in fp32: allow no reduced-precision reduction here";
     const std::string name = base_name(op.op);
     // Their backward sums the gradients of weight and bias over all rows in the results' dtype.
@@ -190,6 +194,7 @@ Finding introduced_finding(const Case& c, const std::vector<Introduced>& group) 
     f.value = worst.floors;
     f.limit = worst.limit;
     f.unit = "phi";
+    if (is_part(c, op)) f.basis = Basis::sampled;
     double share = 0;
     for (const Introduced& i : group) {
         share += share_of_error(c, i.sum->total);
@@ -252,6 +257,7 @@ void judge_bias(Case& c, const OpSum& sum) {
     f.value = std::fabs(gain) / u;
     f.limit = c.limits.gain_bias_u;
     f.unit = "u";
+    if (is_part(c, op)) f.basis = Basis::sampled;
     f.importance = importance::kRoundingBias(share_of_error(c, op));
     f.message = place_text(op) + " makes its results " + (gain < 0 ? "smaller" : "larger") + " by " +
                 percent(std::fabs(gain)) + " on average, " + figure(f.value) + " unit roundoffs (limit " +

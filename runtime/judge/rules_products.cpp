@@ -25,10 +25,12 @@ bool is_measured(const OpRecord& op) {
     return op.loc_compared >= kFewest && op.loc_squares > 0 && !near_subnormal(op);
 }
 
+Basis basis_of(const OpRecord& op) { return is_measured(op) ? Basis::sampled : Basis::inferred; }
+
 // " (sampled, 1,024 elements, 3 calls)"
 std::string basis_text(const OpRecord& op, std::uint64_t calls) {
-    const std::string basis =
-        is_measured(op) ? "sampled, " + counted(op.loc_compared, "element") : std::string("inferred");
+    const std::string basis = std::string(name_of(basis_of(op))) +
+                              (is_measured(op) ? ", " + counted(op.loc_compared, "element") : "");
     return " (" + basis + ", " + counted(calls, "call") + ")";
 }
 
@@ -68,6 +70,7 @@ void judge_half_sums(Case& c) {
     f.value = worst.value;
     f.limit = fails ? c.limits.loc_fail_phi : c.limits.loc_warn_phi;
     f.unit = "phi";
+    f.basis = basis_of(op);
     f.importance = importance::kHalfSums(1 - f.limit / f.value);
     f.message = place_text(op) + " adds " + figure(op.depth) +
                 " terms in fp16: " + (is_measured(op) ? "" : "about ") + phi(worst.value) + " (limit " +
@@ -94,6 +97,7 @@ void judge_split_sums(Case& c) {
     const OpRecord& op = worst.op->total;
     Finding f = finding_at("MPT072", severity_of_split(op, c.limits), op);
     f.step = worst.op->first_step;
+    f.basis = basis_of(op);
     f.importance = importance::kSplitSums();
     f.message = place_text(op) + " splits its sums of " + figure(op.depth) + " terms and adds the parts in " +
                 std::string(name_of(op.dtype));
@@ -139,6 +143,7 @@ void judge_unguarded(Case& c) {
     Finding f = finding("MPT074", Severity::error);
     f.phase = Phase::optimizer;
     f.step = Step{static_cast<std::int64_t>(first->total.unguarded) - 1};
+    f.basis = Basis::inferred;  // that it ran, from its range
     f.importance = importance::kUnguarded();
     f.message = "the optimizer ran in step " + std::to_string(f.step.value) +
                 " on gradients that are not finite, and the next forward began with such values in " +

@@ -15,6 +15,7 @@
 #include "runtime/judge/rules.hpp"
 #include "runtime/trace/communicator_text.hpp"
 #include "runtime/trace/display.hpp"
+#include "runtime/trace/note_texts.hpp"
 
 namespace mp::trace {
 namespace {
@@ -56,6 +57,7 @@ void judge_average(Case& c, const CollectiveTotal& t) {
     f.value = std::abs(gain);
     f.limit = c.limits.average_gain;
     f.unit = "share";
+    f.basis = Basis::inferred;
     f.importance = importance::kAverageGain(std::abs(gain));
     f.message = shown(r.op) + " averages over " + counted(r.ranks, "rank") + " in " +
                 std::string(name_of(r.dtype)) + ": NCCL multiplies by 1/" + std::to_string(r.ranks) +
@@ -112,6 +114,7 @@ void judge_differing(Case& c, const CollectiveTotal& t) {
     f.step = t.differs_at.step;
     f.value = static_cast<double>(t.differing);
     f.unit = "blocks";
+    f.basis = Basis::sampled;
     f.importance = importance::kReductionError();
     f.message = shown(t.total.op) + " in " + std::string(name_of(t.total.dtype)) + " gave " +
                 member_text(t.differs_for) +
@@ -166,6 +169,7 @@ void judge_reduction(Case& c, const CollectiveTotal& t) {
     f.value = floors;
     f.limit = c.limits.reduction_phi;
     f.unit = "phi";
+    if (t.sketched > 0) f.basis = Basis::sampled;
     f.importance = importance::kReductionError();
     const std::string reference =
         t.sketched > 0
@@ -269,6 +273,14 @@ void judge_ends(Case& c) {
     });
 }
 
+// What a CUDA graph computes is in no record of a program without torch.
+void judge_graphs(Case& c) {
+    for (const RunModel::Note& note : c.model.notes)
+        if (note.text == std::string(kSeenByName) + kGraph)
+            c.out.inconclusive.push_back(counted(note.count, "CUDA graph") +
+                                         " ran, and what is in them was not seen");
+}
+
 void judge_outside(Case& c) {
     const std::uint64_t outside = c.model.coverage.outside;
     if (outside == 0) return;
@@ -327,6 +339,7 @@ void judge_observed(Case& c) {
     if (problems > 0) out.push_back("recordings are damaged in " + counted(problems, "place"));
     if (lost > 0) out.push_back(counted(lost, "record") + " were dropped while recording");
     judge_ends(c);
+    judge_graphs(c);
     judge_outside(c);
     judge_twin(c);
     judge_given_up(c);

@@ -73,11 +73,10 @@ bool is_mastered(const TensorSum& t) { return t.mastered > 0 && is_low_precision
 
 // A program without torch names its weights itself. If it names no master, it says that these are the only copy.
 bool names_no_master(const Case& c, const TensorSum& t) {
-    const bool named = std::ranges::all_of(
-        c.model.ranks, [](const RankFacts& r) { return r.process.framework == kRawFramework; });
     const bool master = std::ranges::any_of(
         c.model.tensors, [](const TensorSum& other) { return other.kind == TensorKind::optimizer_state; });
-    return named && !master && t.kind == TensorKind::parameter && share_of(t) > c.limits.stagnation_fail;
+    return is_raw(c.model) && !master && t.kind == TensorKind::parameter &&
+           share_of(t) > c.limits.stagnation_fail;
 }
 
 bool is_stuck(const Case& c, const TensorSum& t) {

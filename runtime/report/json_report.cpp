@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "runtime/report/figure_bases.hpp"
 #include "runtime/report/process_rows.hpp"
 #include "runtime/report/sections.hpp"
 #include "runtime/trace/display.hpp"
@@ -256,6 +257,7 @@ nlohmann::ordered_json json_report(const RunModel& model, const Judgement& judge
     out["dtypes"] = dtypes_section(model);
     out["collectives"] = collectives_section(model);
     out["device_times"] = times_section(model);
+    if (is_raw(model)) out["figures"] = figures_section(model);
     Json parameters = Json::array(), others = Json::array();
     for (const RankFacts& r : model.ranks) put_tensors(parameters, others, r);
     out["parameters"] = std::move(parameters);

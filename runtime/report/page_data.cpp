@@ -172,8 +172,8 @@ Json dtype_part(const RunModel& model) {
     Json out = Json::array();
     for (const PlaceTotal& p : model.places) {
         if (out.size() == kMaxPlaces) break;
-        out.push_back({name_of(p.place.role), p.place.layer, name_of(p.place.phase), name_of(p.place.dtype),
-                       p.place.tensors, p.place.elements, known(p.first_step)});
+        out.push_back({name_of(p.place.role), p.place.layer, name_of(p.place.phase),
+                       shown_dtype(p.place.dtype), p.place.tensors, p.place.elements, known(p.first_step)});
     }
     return out;
 }
@@ -213,6 +213,7 @@ Json rank_entry(const RankFacts& r) {
 Json trust_part(const RunModel& model) {
     Json out;
     out["coverage"] = coverage_part(model);
+    out["figures"] = figures_section(model);
     Json ranks = Json::array(), missing = Json::array(), unreadable = Json::array(), notes = Json::array(),
          floors = Json::array(), ops = Json::array();
     // Ranks with problems come first, because the list has a limit.

@@ -1,6 +1,7 @@
 #include "runtime/report/run_summary.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "runtime/report/process_rows.hpp"
 #include "runtime/report/sections.hpp"
 #include "runtime/report/verdict_text.hpp"
+#include "runtime/trace/note_texts.hpp"
 
 namespace mp::trace {
 namespace {
@@ -24,10 +26,15 @@ std::string first_line(const RunModel& model, const Judgement& judgement) {
     return out;
 }
 
+// "blocks.2.mlp.up  aten::addmm  forward", without what is not known.
+std::string place_of(const std::string& layer, const std::string& op, Phase phase) {
+    return (layer.empty() ? "" : shown_short(layer, 60) + "  ") + shown_short(op, 40) +
+           (phase == Phase::unknown ? "" : "  " + std::string(name_of(phase)));
+}
+
 std::string overflow_line(const FirstOverflow& o) {
     if (!o.found) return {};
-    std::string out = "  first overflow   " + shown_short(o.layer, 60) + "  " + shown_short(o.op, 40) + "  " +
-                      std::string(name_of(o.phase));
+    std::string out = "  first overflow   " + place_of(o.layer, o.op, o.phase);
     if (o.step.known()) out += "  step " + std::to_string(o.step.value);
     out += whose_text(o.rank, o.device);
     out += "  " + std::string(name_of(o.dtype));
@@ -65,8 +72,8 @@ std::string diverging_line(const Judgement& judgement) {
         if (!worst || r.introduced > worst->introduced) worst = &r;
     }
     if (!worst) return {};
-    return "  diverging most   " + shown_short(worst->layer, 60) + "  " + shown_short(worst->op, 40) + "  " +
-           std::string(name_of(worst->phase)) + "  " + phi_text(worst->introduced) + " introduced";
+    return "  diverging most   " + place_of(worst->layer, worst->op, worst->phase) + "  " +
+           phi_text(worst->introduced) + " introduced";
 }
 
 // The policies that the run violates. bf16 gradients, for example, are a fault only if a policy declares another dtype.
@@ -98,6 +105,32 @@ std::vector<std::string> unknown_lines(const RunModel& model, const Judgement& j
     return lines;
 }
 
+// What a program without torch did that was not seen, or seen by name alone.
+std::vector<std::string> unseen_lines(const RunModel& model) {
+    std::vector<std::string> lines;
+    if (!is_raw(model)) return lines;
+    std::uint64_t kernels = 0, others = 0;
+    const RunModel::Note* first = nullptr;
+    for (const RunModel::Note& note : model.notes) {
+        if (note.kind != NoteKind::not_observed && note.kind != NoteKind::disarmed) continue;
+        if (note.text == kLooseSums) continue;  // seen, and of the checked sentences
+        if (note.text.starts_with(kSeenByName)) {
+            ++kernels;
+        } else if (!first) {
+            first = &note;
+        } else {
+            ++others;
+        }
+    }
+    if (first)
+        lines.push_back("  not seen         " + shown_short(first->text, 150) +
+                        (others > 0 ? " (and " + counted(others, "more note") + ")" : ""));
+    if (kernels > 0)
+        lines.push_back("  by name only     " + counted(kernels, "kernel") + " in " +
+                        counted(model.coverage.by_name, "call") + ": their values are not known");
+    return lines;
+}
+
 }  // namespace
 
 std::string run_summary(const RunModel& model, const Judgement& judgement) {
@@ -109,7 +142,9 @@ std::string run_summary(const RunModel& model, const Judgement& judgement) {
                                   skips_line(judgement), diverging_line(judgement), policy_line(judgement)}) {
         if (!line.empty()) lines.push_back(std::move(line));
     }
-    for (std::string& line : unknown_lines(model, judgement)) {
+    std::vector<std::string> unknown = unknown_lines(model, judgement);
+    std::ranges::move(unseen_lines(model), std::back_inserter(unknown));
+    for (std::string& line : unknown) {
         if (lines.size() + 1 < kMaxLines) lines.push_back(std::move(line));
     }
     lines.push_back("next: mp-trace report " + directory + " --html report.html");

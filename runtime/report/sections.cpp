@@ -9,6 +9,7 @@
 #include "kernels/base/figures.hpp"
 #include "kernels/numerics/divergence.hpp"
 #include "runtime/fold/parts.hpp"
+#include "runtime/report/figure_bases.hpp"
 #include "runtime/report/verdict_text.hpp"
 #include "runtime/trace/display.hpp"
 
@@ -292,13 +293,17 @@ Json loss_scale_section(const RunModel& model) {
     return out;
 }
 
+std::string shown_dtype(DType dtype) {
+    return dtype == DType::tf32 ? "fp32 (TF32)" : std::string(name_of(dtype));
+}
+
 Json dtype_map_section(const RunModel& model) {
     Json out = Json::array();
     for (const PlaceTotal& p : model.places) {
         out.push_back({{"role", name_of(p.place.role)},
                        {"layer", p.place.layer},
                        {"phase", name_of(p.place.phase)},
-                       {"dtype", name_of(p.place.dtype)},
+                       {"dtype", shown_dtype(p.place.dtype)},
                        {"tensors", p.place.tensors},
                        {"elements", p.place.elements},
                        {"first_step", known(p.first_step)}});
@@ -338,6 +343,13 @@ Json collectives_section(const RunModel& model) {
         one["memory"] = c.total.memory;
         out.push_back(std::move(one));
     }
+    return out;
+}
+
+Json figures_section(const RunModel& model) {
+    Json out = Json::array();
+    for (const FigureBasis& f : figures_of(model))
+        out.push_back({{"basis", name_of(f.basis)}, {"what", f.what}, {"count", f.count}, {"unit", f.unit}});
     return out;
 }
 

@@ -35,10 +35,12 @@ Json ladder_section(const Judgement&);
 Json skips_section(const Judgement&);
 Json loss_scale_section(const RunModel&);  // the steps at which it changes
 Json dtype_map_section(const RunModel&);
+std::string shown_dtype(DType);  // of the map: "bf16", "fp32 (TF32)"
 Json checks_section(const Judgement&);
 Json collectives_section(const RunModel&);
 std::string ranks_text(const RunModel&);  // "2 ranks", "4 ranks in 2 processes"
 Json times_section(const RunModel&);
+Json figures_section(const RunModel&);  // what they rest on; empty with torch
 
 // The op that the finding names. Null if the finding names no op or the op was not recorded.
 const OpSum* op_of(const RunModel&, const Finding&);

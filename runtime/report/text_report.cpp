@@ -6,6 +6,8 @@
 #include <cmath>
 #include <vector>
 
+#include "kernels/base/figures.hpp"
+#include "runtime/report/figure_bases.hpp"
 #include "runtime/report/process_rows.hpp"
 #include "runtime/report/verdict_text.hpp"
 #include "runtime/trace/display.hpp"
@@ -91,6 +93,18 @@ std::string coverage_text(const RunModel& model) {
     return out;
 }
 
+// "figures    exact     dtypes, shapes, compute types: 342 calls"
+std::string figures_text(const RunModel& model) {
+    std::string out;
+    for (const FigureBasis& f : figures_of(model)) {
+        std::string basis(name_of(f.basis));
+        basis.resize(10, ' ');
+        out += (out.empty() ? "figures    " : "           ") + basis + f.what + ": " +
+               counted(f.count, f.unit) + "\n";
+    }
+    return out;
+}
+
 std::string steps_text(const RunModel& model) {
     const std::vector<StepPlace> places = steps_of(model);
     const bool all = places.size() <= 2 * kRowsAtEachEnd;
@@ -129,7 +143,7 @@ std::string times_text(const RunModel& model) {
 
 std::string text_report(const RunModel& model, const Judgement& judgement) {
     return verdict_text(model, judgement) + "\n" + processes_text(model) + "\n" + steps_text(model) +
-           times_text(model) + "\n" + coverage_text(model);
+           times_text(model) + "\n" + figures_text(model) + coverage_text(model);
 }
 
 }  // namespace mp::trace

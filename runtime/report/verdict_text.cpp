@@ -113,8 +113,10 @@ std::string findings_text(const Judgement& judgement) {
     std::string out = "\nfindings\n";
     for (std::size_t i = 0; i < all.size() && i < kMaxFindings; ++i) {
         const Finding& f = *all[i];
+        const std::string basis =
+            f.basis == Basis::unknown ? "" : "  (" + std::string(name_of(f.basis)) + ")";
         out += "  " + std::string(name_of(f.severity)) + "  " + shown_short(f.rule + " " + f.name) + "  " +
-               where_text(f) + "\n           " + shown_short(f.message, kWhole) + "\n";
+               where_text(f) + basis + "\n           " + shown_short(f.message, kWhole) + "\n";
     }
     if (all.size() > kMaxFindings)
         out += "  and " + std::to_string(all.size() - kMaxFindings) + " more: --json has all\n";

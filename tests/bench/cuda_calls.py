@@ -24,6 +24,22 @@ VARIANTS = {"off": (None, {}), "calls": (COUNTED, {**NVTX, **CUDA, **NCCL}), "ra
 STEPS = 8
 
 
+def prefix_of(name, tool):
+    """What stands before a program to run it with the sources of a column, and what its environment has more."""
+    flags, places = VARIANTS[name]
+    return ([] if flags is None else [tool, "-q", "-o", "run", *flags, "--"]), places
+
+
+def step_microseconds(run, steps):
+    """Of a step: run(N) trains for N steps. The difference of two runs is without the start."""
+    taken = []
+    for count in (2, 2 + steps):
+        begin = time.monotonic()
+        run(count)
+        taken.append(time.monotonic() - begin)
+    return (taken[1] - taken[0]) / steps * 1e6
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", default=os.path.join(ROOT, "build/release"))
@@ -40,8 +56,7 @@ def main():
     figures = {}
     with tempfile.TemporaryDirectory(prefix="mp-calls-") as work:
         def run(name, *program):
-            flags, places = VARIANTS[name]
-            prefix = [] if flags is None else [tool, "-q", "-o", "run", *flags, "--"]
+            prefix, places = prefix_of(name, tool)
             return subprocess.run([*prefix, *program], check=True, cwd=work, env={**env, **places}, capture_output=True,
                                   text=True).stdout
 
@@ -50,12 +65,8 @@ def main():
                 for line in run(name, calls, "200").splitlines():
                     call, ns = line.split("\t")
                     figures.setdefault((name, call), []).append(float(ns))
-                taken = []
-                for steps in (2, 2 + STEPS):  # the difference is without the start
-                    begin = time.monotonic()
-                    run(name, trains, "--steps", str(steps))
-                    taken.append(time.monotonic() - begin)
-                figures.setdefault((name, "step"), []).append((taken[1] - taken[0]) / STEPS * 1e6)
+                figures.setdefault((name, "step"), []).append(
+                    step_microseconds(lambda steps: run(name, trains, "--steps", str(steps)), STEPS))
     print(f"load {os.getloadavg()[0]:.1f}\n")
     print("| call, ns | " + " | ".join(VARIANTS) + " |\n|---|" + "---:|" * len(VARIANTS))
     for call, text in [*CALLS.items(), ("step", "a step of zero1_gpt, µs")]:

@@ -12,6 +12,7 @@
 #include "runtime/launch/doctor/probe.hpp"
 #include "runtime/launch/elf.hpp"
 #include "runtime/launch/variables.hpp"
+#include "runtime/trace/note_texts.hpp"
 #include "runtime/trace/reader.hpp"
 
 namespace mp::launch::doctor {
@@ -104,7 +105,7 @@ std::string source_beside(const std::string& program) {
 
 bool tells_what_is_missing(const trace::NoteRecord& note) {
     return note.kind == trace::NoteKind::disarmed ||
-           (note.kind == trace::NoteKind::not_observed && !note.text.starts_with("kernel seen by its name"));
+           (note.kind == trace::NoteKind::not_observed && !note.text.starts_with(trace::kSeenByName));
 }
 
 }  // namespace

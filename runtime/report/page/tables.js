@@ -95,6 +95,10 @@ function drawTrust() {
     figure("integer results that differ", number(c.flips)), figure("values that left differing", number(c.leaks)),
     figure("gradient sums in another order", number(c.regrouped)),
     figure("random draws in 16 bits", number(c.drawn))));
+  if (trust.figures.length) {
+    body.append(el("h3", "What the figures rest on"), scrolling(table(["basis", "figure", ["n", "of"], "unit"],
+      trust.figures.map((f) => [f.basis, f.what, ["n", number(f.count)], f.unit]), "Figures"), "Figures"));
+  }
   body.append(el("h3", "The unit φ"), el("p",
     "1 φ is what storing a result in its type costs at least, the relative error of one rounding: "
     + trust.floors.map((f) => f.dtype + " " + f.floor.toExponential(2)).join(", ")

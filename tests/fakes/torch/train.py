@@ -203,6 +203,7 @@ def main():
     parser.add_argument("cases", help=", ".join(CASES))
     parser.add_argument("--device", default="late")
     parser.add_argument("--fp32", action="store_true")
+    parser.add_argument("--tf32", action="store_true", help="products of fp32 may use TF32")
     parser.add_argument("--skip-steps", default="", help="of the cases with a scaler, in fp32")
     parser.add_argument("--steps", type=int, default=6)
     options = parser.parse_args()
@@ -210,6 +211,7 @@ def main():
         global late
         import late
     torch.set_num_threads(1)
+    torch.backends.cuda.matmul.allow_tf32 = options.tf32
     for case in options.cases.split(","):
         print("case", case)
         torch.manual_seed(1)

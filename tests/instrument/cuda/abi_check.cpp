@@ -27,7 +27,8 @@ static_assert(kR8FE4M3 == CUDA_R_8F_E4M3 && kR8FE5M2 == CUDA_R_8F_E5M2);
 
 static_assert(kNotInitialized == CUBLAS_STATUS_NOT_INITIALIZED &&
               kPointerModeHost == CUBLAS_POINTER_MODE_HOST);
-static_assert(kTransposeNone == CUBLAS_OP_N && kMathTF32 == CUBLAS_TF32_TENSOR_OP_MATH);
+static_assert(kTransposeNone == CUBLAS_OP_N && kMathTF32 == CUBLAS_TF32_TENSOR_OP_MATH &&
+              kMathReducesWide == CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION);
 static_assert(kCompute16F == CUBLAS_COMPUTE_16F && kCompute16FPedantic == CUBLAS_COMPUTE_16F_PEDANTIC);
 static_assert(kCompute32F == CUBLAS_COMPUTE_32F && kCompute32FPedantic == CUBLAS_COMPUTE_32F_PEDANTIC);
 static_assert(kCompute32FFast16F == CUBLAS_COMPUTE_32F_FAST_16F &&

@@ -1,7 +1,7 @@
 // Products that overflow, into memory that is named by NVTX, by mptrace.h or by nobody, in ranges whose names are in
 // payloads of NVTX.
 //
-//   named_memory nvtx|annotated|plain|pool|mapped|freed
+//   named_memory nvtx|annotated|payload|plain|pool|mapped|freed
 //
 // mapped: two mappings in a row, as of memory that grows. The product is near the end of the first one; a sum of NCCL
 // and a named weight are in both.
@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#define MPTRACE_NVTX
 #include "instrument/preload/mptrace.h"
 
 namespace {
@@ -161,6 +162,8 @@ int main(int, char** argv) {
         mptrace_tensor(border - kBytes / 2, MPTRACE_FP16, sizes, 2, MPTRACE_PARAMETER, "weight");
     if (how == "annotated" && mptrace_tensor)
         mptrace_tensor(result, MPTRACE_FP16, sizes, 2, MPTRACE_BUFFER, "scores");
+    if (how == "payload")
+        mptrace_nvtx_tensor(result, MPTRACE_FP16, sizes, 2, MPTRACE_BUFFER, "probabilities");
 
     cublasLtHandle_t blas = nullptr;
     cublasLtCreate(&blas);

@@ -1,6 +1,7 @@
 """zero1_gpt under mp-trace, on fakes of NVIDIA's libraries: what is recorded and judged, and that nothing changes.
 
-usage: zero1_traced_test.py MP_TRACE ZERO1_GPT FAKES TWO_THREADS FREED_WEIGHTS NAMED_MEMORY TWO_DEVICES
+usage: zero1_traced_test.py MP_TRACE ZERO1_GPT FAKES TWO_THREADS FREED_WEIGHTS NAMED_MEMORY TWO_DEVICES FAILING_LIBRARY
+                            STATIC_NCCL
 """
 import json
 import os
@@ -10,8 +11,8 @@ import sys
 import tempfile
 import unittest
 
-MP_TRACE, PROGRAM, FAKES, TWO_THREADS, FREED_WEIGHTS, NAMED_MEMORY, TWO_DEVICES = (
-    os.path.realpath(path) for path in sys.argv[1:8])
+MP_TRACE, PROGRAM, FAKES, TWO_THREADS, FREED_WEIGHTS, NAMED_MEMORY, TWO_DEVICES, FAILING, STATIC_NCCL = (
+    os.path.realpath(path) for path in sys.argv[1:10])
 STEPS = 6
 LAYERS = [f"Layer {layer}/{part}" for layer in range(2) for part in ("attention", "mlp")]
 # What the library may meet: each call of the driver, of CUPTI and of the getters fails, always or once.
@@ -53,6 +54,7 @@ def run_apart(command, env):
 
 class Traced(unittest.TestCase):
     alone = {}  # runs without mp-trace
+    tool = MP_TRACE
 
     def setUp(self):
         self.top = tempfile.mkdtemp(prefix="zero1-traced-")
@@ -75,11 +77,12 @@ class Traced(unittest.TestCase):
         words = ["--steps", str(STEPS), "--save", "weights", *map(str, flags)]
         env = environment(MP_FAKE_CUDA=faults or our_faults, **more)
         alone, files = self.run_alone(words, faults, more)
-        traced, traced_files = run_apart([MP_TRACE, "-o", into, *options, "--", PROGRAM, *words], env)
+        traced, traced_files = run_apart([self.tool, "-o", into, *options, "--", PROGRAM, *words], env)
         self.assertEqual(traced.stdout, alone.stdout)
         self.assertTrue(traced_files == files, "files of the program differ")
         self.assertEqual(list(files), ["weights"] if alone.returncode == 0 else [])
         self.assertEqual(traced.returncode, alone.returncode, traced.stderr.decode())
+        self.said = traced.stderr.decode()
         others = [line for line in traced.stderr.splitlines() if not line.startswith(b"mp-trace: ")]
         self.assertEqual(others, alone.stderr.splitlines())
         if alone.returncode != 0:
@@ -112,13 +115,30 @@ class Records(Traced):
                                  ("all_gather", "", "bf16"): ranks * STEPS * 29,
                                  ("all_reduce", "sum", "fp32"): ranks * STEPS})
 
+    def test_the_dtype_map_has_weights_masters_layers_and_collectives(self):
+        types = {}
+        for place in self.trace("--spawn", 2)["dtype_map"]:
+            types.setdefault(place["role"], {}).setdefault(place["dtype"], set()).add(place["layer"])
+        self.assertEqual(set(types), {"parameter", "optimizer_state", "activation", "collective"})
+        self.assertEqual(set(types["optimizer_state"]), {"fp32"})
+        self.assertEqual(set(types["parameter"]), {"bf16"})
+        self.assertLessEqual(set(LAYERS), types["activation"]["bf16"])
+        self.assertEqual(types["collective"], {"bf16": {"reduce_scatter", "all_gather"}, "fp32": {"all_reduce"}})
+
     def test_kernels_are_counted_by_their_names(self):
         report = self.trace()
         names = [note["text"] for note in report["notes"] if "by its name" in note["text"]]
-        self.assertTrue(any("attention_kernel<__nv_bfloat16>" in name for name in names), report["notes"])
+        (attention,) = [name for name in names if "attention_kernel<__nv_bfloat16>" in name]
+        self.assertTrue(attention.endswith(") reads bf16; writes bf16"), attention)
 
     def test_a_graph_is_captured_as_without_us(self):
-        self.trace("--graph")
+        """What it replays is not seen, so nothing is said to be right."""
+        report = self.trace("--graph")
+        self.assertEqual(report["verdict"]["result"], "inconclusive")
+        self.assertEqual(report["verdict"]["inconclusive"],
+                         [f"{STEPS} CUDA graphs ran, and what is in them was not seen"])
+        self.assertTrue(any(n["text"].endswith("not measured: a CUDA graph recorded them") for n in report["notes"]),
+                        report["notes"])
 
 
 class Verdicts(Traced):
@@ -131,13 +151,15 @@ class Verdicts(Traced):
                 self.assertEqual(self.found(report), set())
 
     def test_the_first_overflow_has_its_layer_rank_and_step(self):
-        for precision, layer, rank in (("fp16", 1, 1), ("bf16", 0, 0), ("fp32", 1, 0)):
-            with self.subTest(precision=precision):
-                report = self.trace("--precision", precision, "--spawn", 2, "--overflow-at", 3, layer,
+        for precision, layer, rank, ranks in (("fp16", 1, 1, 2), ("bf16", 0, 0, 2), ("fp32", 1, 0, 2),
+                                             ("bf16", 1, 2, 3)):
+            with self.subTest(precision=precision, ranks=ranks):
+                report = self.trace("--precision", precision, "--spawn", ranks, "--overflow-at", 3, layer,
                                     "--overflow-rank", rank)
                 cause = report["findings"][0]
                 self.assertEqual((cause["rule"], cause["layer"], cause["rank"], cause["step"], cause["op"]),
                                  ("MPT001", f"Layer {layer}/mlp", rank, 3, "cublasLt::matmul"))
+                self.assertEqual(cause["basis"], "exact")
 
     def test_average_of_three_ranks_has_a_gain(self):
         report = self.trace("--average", "--spawn", 3)
@@ -175,11 +197,17 @@ class Verdicts(Traced):
             with self.subTest(flags=flags, policy=policy, more=more):
                 report = self.trace("--precision", "fp32", *flags, policy=f"tf32:matmul={policy}", **more)
                 self.assertEqual(self.found(report), found)
+                rounds = bool(flags) and not more
+                computed = {p["dtype"] for p in report["dtype_map"] if p["role"] == "activation"}
+                self.assertEqual(computed, {"fp32", "fp32 (TF32)"} if rounds else {"fp32"})
 
     def test_sums_in_half_are_measured(self):
-        report = self.trace("--precision", "fp16", "--half-accumulator")
-        finding = next(f for f in report["findings"] if f["rule"] == "MPT071")
-        self.assertIn("sampled", finding["message"])
+        for ranks in (1, 2, 3):
+            with self.subTest(ranks=ranks):
+                report = self.trace("--precision", "fp16", "--half-accumulator", "--spawn", ranks)
+                finding = next(f for f in report["findings"] if f["rule"] == "MPT071")
+                self.assertIn("sampled", finding["message"])
+                self.assertEqual(finding["basis"], "sampled")
 
     def test_split_sums_are_measured(self):
         report = self.trace("--split-k")
@@ -202,7 +230,24 @@ class Verdicts(Traced):
             self.assertAlmostEqual(op["introduced_phi"], 1, delta=0.15, msg=op)
 
     def test_weights_without_a_master_stagnate(self):
-        self.assertIn("MPT040", self.found(self.trace("--no-master", "--lr", 1e-4, "--spawn", 2)))
+        for ranks in (2, 3):
+            with self.subTest(ranks=ranks):
+                self.assertIn("MPT040", self.found(self.trace("--no-master", "--lr", 1e-4, "--spawn", ranks)))
+
+    def test_the_report_says_what_each_figure_rests_on(self):
+        figures = {f["what"]: (f["basis"], f["count"]) for f in self.trace("--spawn", 2)["figures"]}
+        self.assertEqual({basis for basis, _ in figures.values()}, {"exact", "sampled", "inferred"})
+        self.assertEqual(figures["which steps were skipped"], ("inferred", STEPS))
+        self.assertEqual(figures["error of products"][0], "sampled")
+        self.assertEqual(figures["whether a reduction lost values"], ("exact", 2 * STEPS * (29 + 1)))
+        told = run([MP_TRACE, "report", "--text", os.path.join(self.top, str(self.number))], environment()).stdout
+        self.assertIn("inferred  what other kernels do, from their names alone", told.decode())
+
+    def test_a_product_may_let_cublas_add_in_16_bits(self):
+        # The logits alone are of cublasGemmEx, which has no argument for it; zero1_gpt does not forbid it.
+        check = next(c for c in self.trace()["checks"] if c["sentence"].startswith("parts of a product's sums"))
+        self.assertEqual((check["answer"], check["evidence"]),
+                         ("not observed", f"{STEPS} of {STEPS * 27} calls leave it to cuBLAS"))
 
 
 class Names(Traced):
@@ -220,6 +265,7 @@ class Names(Traced):
     def test_the_memory_of_the_first_overflow_has_its_name(self):
         self.assertEqual(self.origin("nvtx"), "'logits'")
         self.assertEqual(self.origin("annotated"), "'scores'")
+        self.assertEqual(self.origin("payload"), "'probabilities'")
 
     def test_memory_without_a_name_is_a_place_in_an_allocation(self):
         self.assertRegex(self.origin("plain"), r"^allocation \d+ of 2048 bytes, byte 512$")
@@ -264,6 +310,18 @@ class Reductions(Traced):
                     sums = self.sums(report)
                     self.assertEqual(sums["all_reduce", "sum", "fp32"]["algorithms"], expected)
                     self.assertEqual(sums["reduce_scatter", "sum", "bf16"]["algorithms"], "RING/SIMPLE x 2")
+
+    def test_collectives_that_no_wrapper_saw_are_told_by_nccl(self):
+        into = os.path.join(self.top, "static")
+        done = run([MP_TRACE, "-q", "-o", into, "--", STATIC_NCCL], environment())
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, b"done\n", b""))
+        report = json.loads(run([MP_TRACE, "report", into, "--json", "-"], environment()).stdout)
+        # The operator is not told.
+        self.assertEqual({(c["op"], c["reduction"], c["dtype"]): (c["calls"], c["algorithms"])
+                          for c in report["collectives"]},
+                         {("all_reduce", "unknown", "bf16"): (3, "RING/SIMPLE"),
+                          ("all_gather", "", "bf16"): (3, "RING/SIMPLE")})
+        self.assertEqual(len(report["steps"]), 3)
 
     def test_another_profiler_of_nccl_keeps_its_place(self):
         report = self.trace("--spawn", 2, NCCL_PROFILER_PLUGIN="/nowhere/libother.so")
@@ -403,7 +461,8 @@ class Harmless(Traced):
         report = self.trace(our_faults="cuptiSubscribe=39,cuptiSubscribe_v2=39",
                             MP_FAKE_CUPTI_HOLDER="CUPTI for Kineto")
         self.assertLessEqual(set(LAYERS), {layer["layer"] for layer in report["layers"]})
-        self.assertIn("39", json.dumps(report["notes"]))
+        self.assertIn("CUPTI gave error 39", json.dumps(report["notes"]))
+        self.assertRegex(self.said, "mp-trace: kernels are not seen: .*39.*CUPTI for Kineto; everything else is\n")
 
     def test_doctor_tells_of_a_recording_who_held_cupti(self):
         self.trace(our_faults="cuptiSubscribe=39,cuptiSubscribe_v2=39", MP_FAKE_CUPTI_HOLDER="CUPTI for Kineto")
@@ -412,9 +471,15 @@ class Harmless(Traced):
         self.assertRegex(told, r"NVTX domains  +the default one alone")
 
     def test_every_error_code_of_cupti(self):
+        # CUpti_Result of cupti_result.h has 1 to 43 and 999, without gaps that this could know.
         for code in (*range(1, 44), 999):
-            with self.subTest(code=code):
-                self.trace("--steps", 2, our_faults=f"cuptiSubscribe={code},cuptiSubscribe_v2={code}")
+            for calls in (("cuptiSubscribe", "cuptiSubscribe_v2"), ("cuptiEnableCallback",)):
+                if calls[0] == "cuptiEnableCallback" and code not in (1, 7, 15, 39, 999):
+                    continue
+                with self.subTest(code=code, calls=calls):
+                    report = self.trace("--steps", 2, our_faults=",".join(f"{call}={code}" for call in calls))
+                    self.assertIn(f"CUPTI gave error {code} ", json.dumps(report["notes"]))
+                    self.assertLessEqual(set(LAYERS), {layer["layer"] for layer in report["layers"]})
 
     def test_errors_of_the_program_stay_its_own(self):
         for fault in ("cudaMalloc#2=2", "cudaLaunchKernel#40=719", "cublasLtMatmul#20=13", "ncclGroupEnd#2=3",
@@ -441,7 +506,42 @@ class Harmless(Traced):
         self.assertTrue(any("memory was freed" in text for text in texts), texts)
 
     def test_a_set_injection_is_kept(self):
-        self.trace(NVTX_INJECTION64_PATH="/nowhere/libother.so", CUDA_INJECTION64_PATH="/nowhere/libother.so")
+        places = ("NVTX_INJECTION64_PATH", "CUDA_INJECTION64_PATH")
+        report = self.trace(**dict.fromkeys(places, "/nowhere/libother.so"))
+        for place in places:
+            self.assertIn(f"{place} names another tool's library, which keeps its place", json.dumps(report["notes"]))
+        self.assertIn("cublasLt::matmul", json.dumps(report["layers"]))
 
 
-unittest.main(argv=sys.argv[:1] + sys.argv[8:])
+class Failing(Traced):
+    """Each source throws inside of its own part of a hook."""
+
+    SOURCES = {"nvtx": "NVTX", "cublas": "cuBLAS", "nccl": "NCCL", "cupti": "CUPTI", "activity": "the time of kernels"}
+
+    @classmethod
+    def setUpClass(cls):
+        cls.prefix = tempfile.TemporaryDirectory(prefix="zero1-failing-")
+        cls.addClassCleanup(cls.prefix.cleanup)
+        binaries, libraries = (os.path.join(cls.prefix.name, name) for name in ("bin", "lib/mp-trace"))
+        os.makedirs(binaries)
+        os.makedirs(libraries)
+        cls.tool = shutil.copy(MP_TRACE, binaries)
+        shutil.copy(FAILING, libraries)
+        built = os.path.join(os.path.dirname(MP_TRACE), "../lib/mp-trace")
+        shutil.copy(os.path.join(built, "libmptrace_preload.so"), libraries)
+        shutil.copytree(os.path.join(built, "python"), os.path.join(libraries, "python"))
+
+    def test_a_source_that_fails_stops_alone_and_the_program_notices_nothing(self):
+        for source, name in self.SOURCES.items():
+            for point in (1, 2, 7, 30):
+                with self.subTest(source=source, point=point):
+                    report = self.trace("--spawn", 2, "--steps", 3, options=["--device-times"],
+                                        MP_TRACE_TEST_FAIL=f"{source}:{point}")
+                    told = [n["text"] for n in report["notes"] if n["kind"] == "disarmed"]
+                    self.assertEqual(told, [f"{name} is not observed any more: on purpose"])
+                    seen = {"nvtx": len(report["steps"]) == 3, "nccl": bool(report["collectives"]),
+                            "cublas": bool(report["layers"]), "cupti": report["coverage"]["by_name"] > 0}
+                    self.assertEqual([s for s, there in seen.items() if not there and s != source], [])
+
+
+unittest.main(argv=sys.argv[:1] + sys.argv[10:])

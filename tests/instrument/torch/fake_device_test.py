@@ -59,13 +59,13 @@ def of_fp32(case):
 class Traced:
     """A traced run of one case: its output, its report and its twin."""
 
-    def __init__(self, case, mode="trajectory", device="late", **settings):
+    def __init__(self, case, mode="trajectory", device="late", options=(), policy=(), **settings):
         with tempfile.TemporaryDirectory() as folder:
             save = ["--save-twin", "twin"] if mode == "trajectory" else []
             self.done = run([TRACE, "-q", "--mode", mode, "--adapters", ADAPTERS, "-o", "run", *save, "--",
-                             PYTHON, PROGRAM, case, "--device", device], folder, **settings)
+                             PYTHON, PROGRAM, case, "--device", device, *options], folder, **settings)
             self.lines = self.done.stdout.splitlines()[1:]
-            told = run([TRACE, "report", "run", "--json", "-"], folder)
+            told = run([TRACE, "report", "run", "--json", "-", *policy], folder)
             self.report = timeless(json.loads(told.stdout)) if told.returncode == 0 else {}
             twin = os.path.join(folder, "twin")
             self.twin = compare.read_safetensors(twin) if os.path.exists(twin) else {}
@@ -129,6 +129,22 @@ class FakeDevice(unittest.TestCase):
         self.assertEqual(len(traced.twin_losses()), 6)
         for mine, others in zip(traced.twin_losses(), usual.twin_losses()):
             self.assertAlmostEqual(mine, others, delta=1e-5)
+
+    def test_tf32_of_the_run_is_recorded(self):
+        """cuBLAS would round here; the device only says that it can."""
+        for on, settings in ((True, {}), (False, {}), (True, {"NVIDIA_TF32_OVERRIDE": "0"}),
+                             (True, {"MP_FAKE_CUDA_CAPABILITY": "75"})):
+            with self.subTest(on=on, settings=settings):
+                traced = Traced("gpt", "watch", options=["--fp32", *(["--tf32"] if on else [])],
+                                policy=["--policy", "tf32:matmul=off"], **settings)
+                self.assertEqual(traced.done.returncode, 0, traced.done.stderr[-2000:])
+                rounds = on and not settings
+                computed = {p["dtype"] for p in traced.report["dtype_map"] if p["role"] == "activation"}
+                self.assertEqual("fp32 (TF32)" in computed, rounds, computed)
+                found = [f["op"] for f in traced.report["findings"] if f["rule"] == "MPT060"]
+                self.assertEqual(bool(found), rounds, found)
+                if rounds:
+                    self.assertIn(found[0], ("aten::addmm", "aten::mm", "aten::bmm"))
 
     def test_a_stream_of_the_program(self):
         self.check_truth("stream")

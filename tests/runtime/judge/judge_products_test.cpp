@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "runtime/trace/note_texts.hpp"
 #include "tests/runtime/judge/models.hpp"
 
 // Findings about matrix products and collectives of programs without torch, whose descriptors are all that is judged.
@@ -276,6 +277,57 @@ TEST(Judge, MPT040NamedWeightsWithoutAMaster) {
     m.tensors.pop_back();
     m.ranks[0].process.framework = "torch 2.11.0";
     EXPECT_EQ(find_rule(judge(m), "MPT040"), nullptr) << "a torch program does not name its masters";
+}
+
+const Check* check_of(const Judgement& j, std::string_view part) {
+    const auto at = std::ranges::find_if(
+        j.checks, [&](const Check& c) { return c.sentence.find(part) != std::string::npos; });
+    return at == j.checks.end() ? nullptr : &*at;
+}
+
+TEST(Judge, ProductsThatMaySplitTheirSumsAreChecked) {
+    RunModel m = raw_run(DType::bf16);
+    m.ranks[0].process.framework = kRawFramework;
+    const auto answer = [&m] {
+        const Judgement j = judge(m);
+        const Check* const check = check_of(j, "parts of a product's sums");
+        return check ? std::pair(check->answer, check->evidence)
+                     : std::pair(Check::Answer::no, std::string("none"));
+    };
+    const std::string of = " of " + std::to_string(m.ops[0].total.calls) + " calls";
+    EXPECT_EQ(answer(), std::pair(Check::Answer::yes, of.substr(4)));
+    m.notes = {{NoteKind::not_observed, kLooseSums, 3}};
+    EXPECT_EQ(answer(), std::pair(Check::Answer::not_observed, "3" + of + " leave it to cuBLAS"));
+    m.ops[0].total.split_sums = 2;
+    EXPECT_EQ(answer(), std::pair(Check::Answer::no, "2" + of + " add them in 16 bits"));
+    m.ops[0].total.dtype = DType::fp32;
+    EXPECT_EQ(answer().second, "none");
+    m.ops[0].total.dtype = DType::bf16;
+    m.ranks[0].process.framework = "torch 2.11.0";
+    EXPECT_EQ(answer().second, "none") << "torch does not tell";
+}
+
+TEST(Judge, EachFindingOfARawProgramNamesWhatItRestsOn) {
+    RunModel m = raw_run(DType::bf16);
+    m.ranks[0].process.framework = kRawFramework;
+    m.ops[0].total.half_sums = m.ops[0].total.calls;
+    m.ops[0].total.depth = 100000;
+    m.ops[0].total.emulated = 1;
+    m.collectives = {average(3, DType::bf16)};
+    const auto basis = [&m](std::string_view rule) {
+        const Judgement j = judge(m);
+        const Finding* const f = find_rule(j, rule);
+        return f ? name_of(f->basis) : std::string_view("no finding");
+    };
+    EXPECT_EQ(basis("MPT075"), "exact");
+    EXPECT_EQ(basis("MPT073"), "inferred");
+    EXPECT_EQ(basis("MPT071"), "inferred");
+    m.ops[0].total.loc_compared = 1024;
+    m.ops[0].total.loc_squares = 1024;
+    m.ops[0].total.loc_error_squares = 1;
+    EXPECT_EQ(basis("MPT071"), "sampled");
+    m.ranks[0].process.framework = "torch 2.11.0";
+    EXPECT_EQ(basis("MPT075"), "unknown");
 }
 
 }  // namespace

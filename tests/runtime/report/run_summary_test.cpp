@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/report/sections.hpp"
+#include "runtime/trace/note_texts.hpp"
 #include "tests/runtime/report/sample_models.hpp"
 
 namespace mp::trace {
@@ -53,6 +54,23 @@ TEST(RunSummary, SaysWhatOverflowedWhoSkippedAndWhatDivergesMost) {
     EXPECT_THAT(text, HasSubstr("17, 34-36 forward overflow"));
     EXPECT_THAT(text, HasSubstr("diverging most   blocks.2.mlp.up"));
     EXPECT_THAT(text, HasSubstr("gradients are reduced in fp32: all_reduce in fp16"));
+}
+
+TEST(RunSummary, SaysWhatWasNotSeenOfAProgramWithoutTorch) {
+    test::Judged run = test::watched_run();
+    run.model.notes = {
+        {NoteKind::not_observed, std::string(kSeenByName) + "relu(__half*, int) writes fp16", 5},
+        {NoteKind::not_observed, std::string(kSeenByName) + "sgd", 2},
+        {NoteKind::not_observed, "no NVTX range names a step", 1},
+        {NoteKind::disarmed, "kernels are not seen", 1},
+        {NoteKind::end, "", 7}};
+    run.model.coverage.by_name = 7;
+    EXPECT_THAT(run_summary(run.model, run.judgement), Not(HasSubstr("not seen")));
+    for (RankFacts& r : run.model.ranks) r.process.framework = kRawFramework;
+    const std::string text = run_summary(run.model, run.judgement);
+    EXPECT_THAT(text, HasSubstr("  not seen         no NVTX range names a step (and 1 more note)\n"));
+    EXPECT_THAT(text, HasSubstr("  by name only     2 kernels in 7 calls: their values are not known\n"));
+    expect_promises(text);
 }
 
 TEST(RunSummary, CountsOneRankAsOne) {
