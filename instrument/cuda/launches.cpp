@@ -131,10 +131,11 @@ void watch_launches() noexcept {
     if (tried.exchange(true)) return;
     // CUPTI calls the driver, whose calls are not the program's.
     const Inside inside;
-    guarded(Source::cupti, [] {
-        Run* const r = run();
+    Run* const r = run();
+    if (!r) return;
+    guarded(Source::cupti, [r] {
         // Without a driver there is nothing to see.
-        if (!r || !::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD)) return;
+        if (!::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD)) return;
         const std::string why = watch();
         if (why.empty()) return;
         r->note(trace::NoteKind::disarmed, "kernels are not seen: " + why);

@@ -79,7 +79,13 @@ Run* decide() noexcept {
     State expected = State::fresh;
     if (!g_state.compare_exchange_strong(expected, State::deciding)) return nullptr;
     Run* run = nullptr;
-    guarded(Source::nvtx, [&run] { run = start(); });
+    const int before = errno;
+    try {
+        run = start();
+    } catch (const std::exception& e) {
+        std::fprintf(stderr, "mp-trace: nothing is recorded: %s\n", e.what());
+    }
+    errno = before;
     g_run = run;
     g_state = run ? State::observed : State::ignored;
     return run;

@@ -296,7 +296,9 @@ TEST(Judge, ProductsThatMaySplitTheirSumsAreChecked) {
     };
     const std::string of = " of " + std::to_string(m.ops[0].total.calls) + " calls";
     EXPECT_EQ(answer(), std::pair(Check::Answer::yes, of.substr(4)));
-    m.notes = {{NoteKind::not_observed, kLooseSums, 3}};
+    m.notes.resize(1);
+    m.notes[0].text = kLooseSums;
+    m.notes[0].count = 3;
     EXPECT_EQ(answer(), std::pair(Check::Answer::not_observed, "3" + of + " leave it to cuBLAS"));
     m.ops[0].total.split_sums = 2;
     EXPECT_EQ(answer(), std::pair(Check::Answer::no, "2" + of + " add them in 16 bits"));

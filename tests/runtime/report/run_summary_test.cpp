@@ -58,12 +58,18 @@ TEST(RunSummary, SaysWhatOverflowedWhoSkippedAndWhatDivergesMost) {
 
 TEST(RunSummary, SaysWhatWasNotSeenOfAProgramWithoutTorch) {
     test::Judged run = test::watched_run();
-    run.model.notes = {
-        {NoteKind::not_observed, std::string(kSeenByName) + "relu(__half*, int) writes fp16", 5},
-        {NoteKind::not_observed, std::string(kSeenByName) + "sgd", 2},
-        {NoteKind::not_observed, "no NVTX range names a step", 1},
-        {NoteKind::disarmed, "kernels are not seen", 1},
-        {NoteKind::end, "", 7}};
+    run.model.notes.clear();
+    const auto note = [&run](NoteKind kind, std::string text) {
+        run.model.notes.emplace_back();
+        run.model.notes.back().kind = kind;
+        run.model.notes.back().text = std::move(text);
+    };
+    note(NoteKind::not_observed, std::string(kSeenByName) + "relu(__half*, int) writes fp16");
+    note(NoteKind::not_observed, std::string(kSeenByName) + "sgd");
+    note(NoteKind::not_observed, kLooseSums);
+    note(NoteKind::not_observed, "no NVTX range names a step");
+    note(NoteKind::disarmed, "kernels are not seen");
+    note(NoteKind::end, "");
     run.model.coverage.by_name = 7;
     EXPECT_THAT(run_summary(run.model, run.judgement), Not(HasSubstr("not seen")));
     for (RankFacts& r : run.model.ranks) r.process.framework = kRawFramework;
