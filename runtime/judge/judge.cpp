@@ -160,8 +160,8 @@ FirstOverflow first_overflow_of(const RunModel& model, const std::vector<SkipVer
     return out;
 }
 
-// Rules of sampled and of inferred figures say so themselves. Which steps were skipped is told by the program, or follows
-// from its ranges.
+// Rules of sampled and of inferred figures say so themselves. Which steps were skipped is told by the program, or
+// follows from its ranges.
 void name_bases(const RunModel& model, std::vector<Finding>& findings) {
     if (!is_raw(model)) return;
     const bool told = std::ranges::any_of(model.steps, &StepSummary::has_loss_scale);

@@ -6,12 +6,12 @@
 
 namespace mp::trace {
 
-// The dtypes of what a step computes and communicates, for the dtype map. Products of fp32 that round their inputs are in
-// TF32. Not safe from several threads at once.
+// The dtypes of what a step computes and communicates, for the dtype map. Products of fp32 that round their inputs are
+// in TF32. Not safe from several threads at once.
 class DTypePlaces {
 public:
-    // Adds those of the step's ops and collectives to the places that it has. If all are as in the step before, the step
-    // has none.
+    // Adds those of the step's ops and collectives to the places that it has. If all are as in the step before, the
+    // step has none.
     void put(StepRecord& step) {
         for (const OpRecord& op : step.ops)
             if (op.phase == Phase::forward || op.phase == Phase::backward)

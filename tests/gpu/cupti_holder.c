@@ -22,7 +22,8 @@ __attribute__((constructor)) static void hold(void) {
     if (!library) return;
     typedef int (*Subscribe)(void**, void*, void*, struct parameters*);
     const Subscribe named = (Subscribe)dlsym(library, "cuptiSubscribe_v2");
-    int (*const plain)(void**, void*, void*) = (int (*)(void**, void*, void*))dlsym(library, "cuptiSubscribe");
+    int (*const plain)(void**, void*, void*) =
+        (int (*)(void**, void*, void*))dlsym(library, "cuptiSubscribe");
     static char former[256];
     static void* handle;
     struct parameters ours = {sizeof ours, "another profiler", former, sizeof former};

@@ -1,4 +1,5 @@
-// A program whose calls of NCCL cannot be replaced, as with an NCCL that is linked statically: it calls the strong names.
+// A program whose calls of NCCL cannot be replaced, as with an NCCL that is linked statically: it calls the strong
+// names.
 #include <cuda_runtime.h>
 #include <nccl.h>
 #include <nvtx3/nvToolsExt.h>
