@@ -26,11 +26,13 @@ find_package(Boost 1.74 REQUIRED COMPONENTS program_options)
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(PkgConfig REQUIRED)
 
-# mp_static_library(NAME PACKAGE): the archive of a pkg-config package. The tools link small libraries statically, so
-# that they start with fewer files to find and run on machines that lack the packages.
+# mp_static_library(NAME PACKAGE [ARCHIVE]): the archive of a pkg-config package. The tools link small libraries
+# statically, so that they start with fewer files to find and run on machines that lack the packages.
 function(mp_static_library name package)
+  set(archive ${package} ${ARGN})
+  list(GET archive -1 archive)
   pkg_check_modules(${name} REQUIRED ${package})
-  find_library(${name}_ARCHIVE ${package}.a HINTS ${${name}_LIBDIR} REQUIRED)
+  find_library(${name}_ARCHIVE ${archive}.a HINTS ${${name}_LIBDIR} REQUIRED)
   add_library(${name} INTERFACE)
   target_link_libraries(${name} INTERFACE ${${name}_ARCHIVE})
   target_include_directories(${name} SYSTEM INTERFACE ${${name}_INCLUDE_DIRS})
@@ -38,6 +40,7 @@ endfunction()
 mp_static_library(mp_zstd libzstd)
 mp_static_library(mp_xxhash libxxhash)
 mp_static_library(mp_utf8proc libutf8proc)
+mp_static_library(mp_yaml yaml-0.1 libyaml)
 target_compile_definitions(mp_utf8proc INTERFACE UTF8PROC_STATIC)
 pkg_check_modules(tomlplusplus REQUIRED tomlplusplus)
 add_library(mp_toml INTERFACE)

@@ -162,7 +162,9 @@ bool is_header(std::string_view path) {
 
 bool is_python(std::string_view path) { return path.ends_with(".py") || path.ends_with(".ipynb"); }
 
-bool is_configuration(std::string_view path) { return path.ends_with(".json") || path.ends_with(".txt"); }
+bool is_configuration(std::string_view path) {
+    return ends_with_any(path, std::array<std::string_view, 4>{".json", ".txt", ".yaml", ".yml"});
+}
 
 Result<Discovered> discover(const std::vector<std::string>& inputs, const std::string& working_directory,
                             const std::function<bool(const std::string&)>& excluded, int threads) {

@@ -20,8 +20,6 @@ constexpr std::uint64_t kBatchBytes = std::uint64_t{1} << 20;
 constexpr int kBatchesPerWorker = 1000;
 // Reading the facts of fewer files takes less time than starting a thread.
 constexpr std::size_t kFilesWorthAThread = 8;
-// Directories above a file in which a name that its code mentions is looked for.
-constexpr int kLevels = 4;
 
 // Hash of everything in a head that decides which files are in the slice.
 std::uint64_t links_of(const StoredHead& head) {
@@ -118,9 +116,7 @@ void Gatherer::add_configuration_files() {
 // Adds the nearest file of that name ("ds_config.json"), in the directory of the code or above.
 void Gatherer::look_for(const std::string& name, const std::string& from) {
     if (name.starts_with('/') || name.find('\0') != std::string::npos) return;
-    std::string directory = from;
-    for (int level = 0; level < kLevels && directory.size() > 1; ++level) {
-        directory.resize(std::max<std::size_t>(directory.rfind('/'), 1));
+    for (const std::string& directory : search_directories(from)) {
         const std::string path = absolute_path(name, directory);
         struct ::stat info{};
         if (::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode)) {

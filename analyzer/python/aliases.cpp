@@ -22,7 +22,12 @@ bool is_constant_item(Node node) {
 
 // The container in `enumerate(xs)`, `xs.values()` and `list(xs)`.
 Node container_of(Node node) {
-    while (node.kind() == Kind::call) {
+    while (node.kind() == Kind::call || node.kind() == Kind::subscript) {
+        if (node.kind() == Kind::subscript) {  // self.blocks[:-1]
+            if (const Node index = node.child(1); !index || index.kind() != Kind::slice) break;
+            node = node.part(Part::value);
+            continue;
+        }
         const Node function = node.part(Part::function), first = node.part(Part::arguments).child(0);
         const std::string_view name = last_part(function.text());
         if (function.kind() == Kind::attribute && !first && (name == "values" || name == "items"))

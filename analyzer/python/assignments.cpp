@@ -72,9 +72,12 @@ bool is_container(std::string_view type) {
 }  // namespace
 
 void Builder::name_result(const Value& value, Symbol name) {
-    if (value.is.call == kNone || name.empty()) return;
-    Operand& result = f_.calls[static_cast<std::size_t>(value.is.call)].result;
-    if (result.name.empty()) result.name = name;
+    if (name.empty()) return;
+    for (const std::int32_t call : {value.is.call, value.branches[0], value.branches[1]}) {
+        if (call == kNone) continue;
+        Operand& result = f_.calls[static_cast<std::size_t>(call)].result;
+        if (result.name.empty()) result.name = name;
+    }
 }
 
 void Builder::assign_name(Symbol name, Value value) {
@@ -105,8 +108,10 @@ bool Builder::is_worth_reading(const Operand& value) const {
     const Call& made = f_.calls[static_cast<std::size_t>(value.call)];
     const std::string_view leaf = last_part(made.name.str());
     constexpr std::string_view kReaders[] = {
-        "getattr", "partial",   "field",           "__getitem__", "parse_args", "load",       "safe_load",
-        "get",     "full_load", "SimpleNamespace", "Namespace",   "ModuleList", "ModuleDict", "Sequential"};
+        "getattr",   "partial",    "field",      "__getitem__", "parse_args",
+        "load",      "safe_load",  "get",        "full_load",   "SimpleNamespace",
+        "Namespace", "ModuleList", "ModuleDict", "Sequential",  "dirname",
+        "join",      "Path"};
     return is_display(made) || !made.callee.empty() || made.result.dtype != DType::unknown ||
            std::ranges::find(kReaders, leaf) != std::end(kReaders);
 }

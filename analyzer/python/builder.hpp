@@ -83,6 +83,7 @@ private:
     Value eval_string(Node node);
     Value eval_named(Node node);
     Value eval_yield(Node node);
+    void return_items(Node node, const Value& item, Node shown, bool delegates);
     Value operate(std::string_view method, Node node, const Value& left, Node left_node, const Value& right,
                   Node right_node, bool in_place = false);
     static Value item_of(const Value& iterated);
@@ -110,6 +111,9 @@ private:
     Symbol method_of_subclass(Symbol type, Symbol leaf) const;
     std::optional<Value> eval_special(const Callee& callee, Node node, Node arguments);
     std::optional<Value> eval_by_name(bool sets, Node arguments);
+    void set_attribute(Symbol dotted, Symbol leaf, Node value_node);
+    bool add_module(const Callee& callee, Node arguments);
+    static void name_buffer(Call& call, Node arguments);
     void eval_arguments(Node arguments, Call& call, std::vector<Value>& values);
     void add_argument(Node node, Symbol keyword, Call& call, std::vector<Value>& values);
     Operand operand(const Value& value, Node node);

@@ -256,15 +256,10 @@ std::optional<Value> Builder::eval_by_name(bool sets, Node arguments) {
     if (!object_node || object_node.kind() != Kind::identifier) return std::nullopt;
     const std::string text = attribute_text(arguments.child(1));
     const Value object = eval(object_node);
-    if (text.find("{}") == std::string::npos || !object.is_self || object.is.name.empty())
-        return std::nullopt;
+    if (text.empty() || !object.is_self || object.is.name.empty()) return std::nullopt;
     const Symbol leaf(text), dotted = file_.names.join(object.is.name, leaf.str());
     if (sets) {
-        Value value = eval(arguments.child(2));
-        name_result(value, dotted);
-        value.is.name = {};
-        set(slot_of(dotted), std::move(value));
-        if (f_.name.str().ends_with(".__init__")) of_self_.emplace_back(leaf, slot_of(dotted));
+        set_attribute(dotted, leaf, arguments.child(2));
         return Value{};
     }
     Value found;
@@ -278,6 +273,32 @@ std::optional<Value> Builder::eval_by_name(bool sets, Node arguments) {
         return std::nullopt;
     found.is.name = dotted;
     return found;
+}
+
+void Builder::set_attribute(Symbol dotted, Symbol leaf, Node value_node) {
+    Value value = eval(value_node);
+    name_result(value, dotted);
+    value.is.name = {};
+    set(slot_of(dotted), std::move(value));
+    if (f_.name.str().ends_with(".__init__")) of_self_.emplace_back(leaf, slot_of(dotted));
+}
+
+// self.register_buffer(f"inv_freq_{i}", x): the name is "inv_freq_{}", as getattr() of an f-string reads it.
+void Builder::name_buffer(Call& call, Node arguments) {
+    const std::string name = arguments ? attribute_text(arguments.child(0)) : std::string{};
+    if (call.args.size() < 2 || name.empty() || !call.args[1].constant.empty()) return;
+    call.args[1].constant = Symbol("'" + name + "'");
+}
+
+// self.add_module(f"layer{i}", Layer(n))
+bool Builder::add_module(const Callee& callee, Node arguments) {
+    const std::string_view method = last_part(callee.name.str());
+    if (method != "add_module" && method != "register_module") return false;
+    const Value& object = callee.receiver;
+    const std::string leaf = arguments ? attribute_text(arguments.child(0)) : std::string{};
+    if (leaf.empty() || !object.is_self || object.is.name.empty() || !arguments.child(1)) return false;
+    set_attribute(file_.names.join(object.is.name, leaf), Symbol(leaf), arguments.child(1));
+    return true;
 }
 
 // Calls of names that the language itself defines.
@@ -309,6 +330,7 @@ std::optional<Value> Builder::eval_special(const Callee& callee, Node node, Node
     if ((sets || name == "getattr") && arguments && arguments.child(sets ? 2 : 1) &&
         !arguments.child(sets ? 3 : 2))
         return eval_by_name(sets, arguments);
+    if (callee.has_receiver && add_module(callee, arguments)) return Value{};
     if (callee.has_receiver && last_part(name) == "__enter__") {
         enter_by_hand(callee, node);
         return Value{};
@@ -328,6 +350,7 @@ Value Builder::eval_call(Node node) {
     }
     eval_arguments(arguments, call, values);
     if (callee.has_receiver && last_part(call.name.str()) == "__exit__") link_exit(call);
+    if (last_part(call.name.str()) == "register_buffer") name_buffer(call, arguments);
     const std::int32_t index = emit(std::move(call));
     after_call(index, callee, values, arguments);
     Value v = result_of(index, values);

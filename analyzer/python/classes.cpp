@@ -42,17 +42,21 @@ private:
         if (node.kind() == Kind::call) set_by_name(node);
     }
 
-    // `setattr(self, f"scaler{i}", scaler)`
+    // `setattr(self, f"scaler{i}", scaler)`, `self.add_module(f"layer{i}", layer)`
     void set_by_name(Node call) {
         const Node function = call.part(Part::function), arguments = call.part(Part::arguments);
-        if (function.kind() != Kind::identifier || function.text() != "setattr" || !arguments.child(2))
-            return;
+        const std::string_view method = attribute_of_self(function).str();
+        const bool adds = method == "add_module" || method == "register_module";
+        const bool sets = function.kind() == Kind::identifier && function.text() == "setattr";
+        const std::uint32_t first = adds ? 0 : 1;  // the name; the value follows
+        if ((!adds && !sets) || !arguments.child(first + 1)) return;
         const Node object = arguments.child(0);
-        const std::string name = attribute_text(arguments.child(1));
-        if (object.kind() != Kind::identifier || names_.of(object) != self_ || name.empty()) return;
+        const std::string name = attribute_text(arguments.child(first));
+        const bool of_self = adds || (object.kind() == Kind::identifier && names_.of(object) == self_);
+        if (!of_self || name.empty()) return;
         AttributeInfo& it = into_.add_attribute(Symbol(name));
         note_writer(it);
-        if (!is_init_) it.assigned.push_back(arguments.child(2));
+        if (!is_init_) it.assigned.push_back(arguments.child(first + 1));
     }
 
     void note_writer(AttributeInfo& it) const {
@@ -65,9 +69,9 @@ private:
     void register_buffer(Node call) {
         const Node function = call.part(Part::function), arguments = call.part(Part::arguments);
         if (attribute_of_self(function).str() != "register_buffer") return;
-        const auto name = string_content(arguments.child(0));
-        if (!name || name->empty() || !arguments.child(1)) return;
-        AttributeInfo& it = into_.add_attribute(Symbol(*name));
+        const std::string name = attribute_text(arguments.child(0));
+        if (name.empty() || !arguments.child(1)) return;
+        AttributeInfo& it = into_.add_attribute(Symbol(name));
         note_writer(it);
         it.is_buffer = true;
         if (!is_init_) it.assigned.push_back(arguments.child(1));

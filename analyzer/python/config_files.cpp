@@ -5,7 +5,9 @@
 #include <span>
 #include <unordered_set>
 
+#include "analyzer/python/data_files.hpp"
 #include "analyzer/python/json_reader.hpp"
+#include "analyzer/python/library/data_calls.hpp"
 #include "kernels/base/paths.hpp"
 #include "kernels/numerics/op.hpp"
 
@@ -123,13 +125,18 @@ private:
     bool marked_ = false;
 };
 
-Unit extract_json(const Source& source) {
-    Unit unit = empty_unit(source);
-    Function f = file_function(source);
+void add_settings(const Source& source, Function& f) {
     SettingsReader reader(source, f);
     const bool broken = read_json(source.text, reader).has_value();
-    if (broken || !reader.is_configuration()) return unit;
-    unit.functions.push_back(std::move(f));
+    if (broken || !reader.is_configuration()) f.settings.clear();
+}
+
+Unit extract_data(const Source& source) {
+    Unit unit = empty_unit(source);
+    Function f = file_function(source);
+    if (source.path.ends_with(".json")) add_settings(source, f);
+    add_data_values(source, f);
+    if (!f.settings.empty() || !f.definitions.empty()) unit.functions.push_back(std::move(f));
     return unit;
 }
 
@@ -181,46 +188,67 @@ Unit extract_op_list(const Source& source) {
     return unit;
 }
 
+bool is_yaml(std::string_view path) { return path.ends_with(".yaml") || path.ends_with(".yml"); }
+
 // "'ds_config.json'" -> ds_config.json; empty when the constant does not name such a file.
-std::string_view file_named(const Operand& operand) {
-    std::string_view text = operand.constant.str();
+std::string_view file_named(Symbol constant) {
+    std::string_view text = constant.str();
     if (text.size() < 7 || (text[0] != '\'' && text[0] != '"') || text.back() != text[0]) return {};
     text = text.substr(1, text.size() - 2);
-    return text.ends_with(".json") || text.ends_with(".txt") ? text : std::string_view();
+    return text.ends_with(".json") || text.ends_with(".txt") || is_yaml(text) ? text : std::string_view();
 }
 
-constexpr std::array<std::string_view, 11> kHints{"config",    "Config", "ds_",       "deepspeed",
-                                                  "DeepSpeed", "gaudi",  "precision", "bf16",
-                                                  "fp32",      "hmp",    "OPS_LIST"};
+// Of JSON and text files: most of them are data. YAML is written for people.
+constexpr std::array<std::string_view, 15> kHints{"config",   "Config",    "ds_",   "deepspeed", "DeepSpeed",
+                                                  "gaudi",    "precision", "bf16",  "fp32",      "hmp",
+                                                  "OPS_LIST", "cfg",       "param", "setting",   "SETTING"};
 
 class FileNames {
 public:
+    // `loads_data`: the code loads some JSON or YAML file, so each that it names can be the one.
+    explicit FileNames(bool loads_data) : loads_data_(loads_data) {}
+
     void note(const Operand& operand, std::string_view context) {
-        const std::string_view file = file_named(operand);
+        note(operand.constant, {context, operand.keyword.str()});
+    }
+
+    void note(Symbol constant, std::initializer_list<std::string_view> contexts) {
+        const std::string_view file = file_named(constant);
         if (file.empty()) return;
-        const bool hinted = mentions_any(file, kHints) || mentions_any(context, kHints) ||
-                            mentions_any(operand.keyword.str(), kHints);
+        const bool hinted =
+            is_yaml(file) || (loads_data_ && file.ends_with(".json")) || mentions_any(file, kHints) ||
+            std::ranges::any_of(contexts, [](std::string_view c) { return mentions_any(c, kHints); });
         if (hinted && seen_.insert(file).second) names_.emplace_back(file);
     }
+
     std::vector<std::string> take() { return std::move(names_); }
 
 private:
+    bool loads_data_;
     std::unordered_set<std::string_view> seen_;
     std::vector<std::string> names_;
 };
 
 }  // namespace
 
+bool is_configuration_name(std::string_view path) {
+    return path.ends_with(".json") || path.ends_with(".txt") || is_yaml(path);
+}
+
 Unit extract_config(const Source& source) {
-    return source.path.ends_with(".json") ? extract_json(source) : extract_op_list(source);
+    return source.path.ends_with(".txt") ? extract_op_list(source) : extract_data(source);
 }
 
 std::vector<std::string> configuration_files(const Unit& unit) {
-    FileNames names;
+    FileNames names(std::ranges::any_of(
+        unit.functions, [](const Function& f) { return std::ranges::any_of(f.calls, loads_data); }));
     for (const Function& f : unit.functions) {
         for (const Call& call : f.calls)
             for (const Operand& argument : call.args) names.note(argument, call.name.str());
         for (const Setting& setting : f.settings) names.note(setting.value, setting.key.str());
+        for (const Definition& d : f.definitions) names.note(d.value, d.name.str());
+        for (const Parameter& p : f.params) names.note(p.constant, {f.name.str(), p.name.str()});
+        if (const std::string file = hydra_file(f); !file.empty()) names.note(Symbol("'" + file + "'"), {});
     }
     return names.take();
 }

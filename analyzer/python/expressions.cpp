@@ -170,14 +170,32 @@ Value Builder::eval_named(Node node) {
 }
 
 Value Builder::eval_yield(Node node) {
-    eval_children(node);
+    Value given;
+    Node shown;
+    bool delegates = false;
+    for (const Node child : node.children()) {
+        if (child.is_token())
+            delegates |= child.text() == "from";
+        else
+            given = eval(shown = child);
+    }
     if (splits_at_yield_ && inner_.empty()) {
         const std::uint32_t after = new_block();
         yields_.emplace_back(block_, after);
         go(after);
         start(after);
+    } else if (given.is.call != kNone && inner_.empty()) {
+        return_items(node, given, shown, delegates);
     }
     return {};
+}
+
+// A generator returns what it yields, like a list of it.
+void Builder::return_items(Node node, const Value& item, Node shown, bool delegates) {
+    if (delegates) return f_.returned.push_back(operand(item, shown));
+    Call list = make_call(node.span(), CallKind::constructor, symbol("list"));
+    list.args.push_back(operand(item, shown));
+    f_.returned.push_back(operand(result_of(emit(std::move(list)), {}), node));
 }
 
 Value Builder::eval_attribute(Node node) {
@@ -299,7 +317,9 @@ Value Builder::eval_binary(Node node) {
     const Node left_node = node.part(Part::left), right_node = node.part(Part::right);
     const Value left = eval(left_node), right = eval(right_node);
     const std::string_view token = node.operator_token().text();
-    if (is_text(left) || is_text(right)) return scalar();
+    const bool joins_path =
+        token == "/" && is_text(right) && !is_plain(left);  // Path("configs") / "base.yaml"
+    if ((is_text(left) || is_text(right)) && !joins_path) return scalar();
     if (is_plain(left) && is_plain(right)) {
         const auto a = number_of(left.is.constant.str()), b = number_of(right.is.constant.str());
         if (a && b)
@@ -398,7 +418,9 @@ Value Builder::eval_conditional(Node node) {
     Delta second = take(since);
     start(after);
     merge({{.changed = std::move(first)}, {.changed = std::move(second)}});
-    return join(a, b, text, when);
+    Value either = join(a, b, text, when);
+    if (either.is.call == kNone) either.branches = {a.is.call, b.is.call};
+    return either;
 }
 
 Value Builder::eval_display(Node node, std::string_view name) {

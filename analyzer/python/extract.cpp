@@ -1,8 +1,10 @@
 #include "analyzer/python/extract.hpp"
 
 #include <algorithm>
+#include <string>
 
 #include "analyzer/python/file.hpp"
+#include "analyzer/python/newer_syntax.hpp"
 
 namespace mp::lint::python {
 namespace {
@@ -16,9 +18,7 @@ void count_errors(const Tree& tree, Coverage& coverage) {
             coverage.messages.push_back(Symbol(to_string(tree.at(i).span()) + ": does not parse"));
 }
 
-}  // namespace
-
-Unit extract(const Source& source) {
+Unit extract_parsed(const Source& source) {
     Unit unit;
     unit.path = Symbol(source.path);
     unit.language = Language::python;
@@ -41,6 +41,16 @@ Unit extract(const Source& source) {
     count_errors(file.tree, unit.coverage);
     if (unit.coverage.errors > 0) unit.state = UnitState::partial;
     return unit;
+}
+
+}  // namespace
+
+Unit extract(const Source& source) {
+    Unit unit = extract_parsed(source);
+    if (unit.coverage.errors == 0) return unit;
+    const std::string older = in_older_syntax(source.text);
+    return older.empty() ? unit
+                         : extract_parsed({.path = source.path, .module = source.module, .text = older});
 }
 
 }  // namespace mp::lint::python

@@ -20,8 +20,8 @@ struct Source {
 // (UnitState::partial). The caller fills in the dependencies.
 Unit extract(const Source& source);
 
-// Facts of one file by its type: `extract` for Python, the cells of an .ipynb (notebook.hpp), the settings
-// of a .json or .txt configuration (config_files.hpp; no functions when it is not a configuration).
+// Facts of one file by its type: `extract` for Python, the cells of an .ipynb (notebook.hpp), the settings and values
+// of a .json, .yaml or .txt configuration (config_files.hpp; no functions when it has none).
 Unit extract_file(const Source& source);
 
 // Whether the facts of a text can matter to other files. A cheap search for a few words, which may return true

@@ -70,6 +70,7 @@ Value File::detached(Value v, const std::vector<Call>& calls) {
         }
     }
     detach(v.is);
+    v.branches = {kNone, kNone};
     return v;
 }
 

@@ -19,12 +19,12 @@ namespace {
 // Words of the front end's own: a file that other files call, or whose names they use, has facts that matter when it
 // contains one of these. They are libraries, dtypes, casts and what a helper without imports does to tensors. A rule
 // adds nothing here: its words are its triggers (analyzer/rules/triggers.hpp).
-constexpr std::array<std::string_view, 33> kWords{
-    "torch",     " jax",     "optax",     "paddle",   "tensorflow", "lightning", "accelerat",
-    "deepspeed", "megatron", "apex",      " hmp",     ".hmp",       "dtype",     "float16",
-    "fp16",      "bf16",     "half",      ".float()", "float32",    "autocast",  "caler",
-    "precision", "backward", "optimizer", "softmax",  "mp-lint",    "ensor",     "add_argument",
-    ".to(",      ".mean(",   ".norm(",    ".sum(",    ".exp("};
+constexpr std::array<std::string_view, 37> kWords{
+    "torch",    " jax",     "optax",     "paddle",       "tensorflow", "lightning", "accelerat", "deepspeed",
+    "megatron", "apex",     " hmp",      ".hmp",         "dtype",      "float16",   "fp16",      "bf16",
+    "half",     ".float()", "float32",   "autocast",     "caler",      "precision", "backward",  "optimizer",
+    "softmax",  "mp-lint",  "ensor",     "add_argument", ".to(",       ".mean(",    ".norm(",    ".sum(",
+    ".exp(",    "yaml.",    "json.load", "OmegaConf",    "arameters("};
 
 constexpr std::size_t kStride = 3;
 

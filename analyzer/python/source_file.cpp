@@ -36,7 +36,7 @@ Unit extract_notebook(const Source& source) {
 Unit extract_file(const Source& source) {
     const std::string_view path = source.path;
     if (path.ends_with(".ipynb")) return extract_notebook(source);
-    if (path.ends_with(".json") || path.ends_with(".txt")) return extract_config(source);
+    if (is_configuration_name(path)) return extract_config(source);
     return extract(source);
 }
 

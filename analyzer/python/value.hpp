@@ -2,6 +2,8 @@
 
 // What is known about the value of an expression at its place in the code.
 
+#include <array>
+
 #include "analyzer/facts/model.hpp"
 #include "analyzer/python/syntax.hpp"
 
@@ -45,6 +47,8 @@ struct Value {
     bool is_super = false;          // super(): methods are looked up in the bases after `object`
     std::int32_t contexts = kNone;  // in File::choices: the calls that may have made it
     Node display{};                 // the literal dictionary or tuple
+    // The calls of both branches of `A() if c else B()`.
+    std::array<std::int32_t, 2> branches{kNone, kNone};
 };
 
 // One call that may have made an object, and when.

@@ -125,6 +125,11 @@ void sort_by_place(std::vector<const Function*>& functions) {
     for (std::size_t i = 0; i < keys.size(); ++i) functions[i] = keys[i].function;
 }
 
+// Calls of modules whose class the call does not name: link_values() puts the bodies that may run into `lambdas`.
+bool calls_any_module(std::string_view name) {
+    return name == "?.__call__" || name == "torch.nn.Sequential.forward" || name == "torch.nn.Module.forward";
+}
+
 }  // namespace
 
 Graph::Graph(const std::vector<Unit>& units) : functions_(distinct_bodies(units)) {
@@ -230,7 +235,7 @@ void Graph::resolve_calls() {
             const Call& call = f.calls[c];
             if (!call.callee.empty())
                 with_callee.emplace_back(call.callee, &call);
-            else if (call.name.str() == "?.__call__" || call.name.str() == "torch.nn.Sequential.forward")
+            else if (calls_any_module(call.name.str()))
                 for (const Symbol one : call.lambdas) with_callee.emplace_back(one, &call);
             const std::size_t before = targets_.size();
             first_target_.push_back(static_cast<std::uint32_t>(before));

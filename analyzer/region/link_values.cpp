@@ -12,6 +12,7 @@
 #include "analyzer/python/library/library.hpp"
 #include "analyzer/region/calls.hpp"
 #include "analyzer/region/is_leaf.hpp"
+#include "analyzer/region/tables.hpp"
 #include "analyzer/region/values.hpp"
 
 namespace mp::lint {
@@ -45,7 +46,7 @@ bool reads_value(const Call& call) {
     const std::string_view name = call.name.str();
     if (is_leaf("getattr", name)) return true;
     return !call.args.empty() && (!call.args[0].refers.empty() || call.args[0].call != kNone) &&
-           (is_leaf("__getitem__", name) || is_leaf("get", name));
+           (is_leaf("__getitem__", name) || is_leaf("get", name) || name == "float");
 }
 
 class ValueLinker {
@@ -277,10 +278,16 @@ private:
     // in an attribute, or passed to another function
     void unfold_held(const Function& f, Call& call) {
         if (!call.callee.empty() || call.name.str() != "?.__call__" || call.args.empty()) return;
-        const Call* made = values_.partial_held(f, call.args[0]).call;
-        if (!made || made->args[0].constant.empty() || names_.function(made->args[0].constant)) return;
-        call.name = made->args[0].constant;
+        const ObjectClasses::Caller partial = values_.partial_held(f, call.args[0]);
+        const Call* const made = partial.call;
+        const Symbol target = made ? values_.named_by(*partial.function, made->args[0]) : Symbol{};
+        if (target.empty() || names_.function(target)) return;
         call.args.erase(call.args.begin());
+        if (names_.classes().knows(target)) {
+            construct(call, target);
+            return add_fixed(call, *made, 0);
+        }
+        call.name = target;
         call.kind = call.name.str().starts_with("torch.Tensor.") && !call.args.empty() ? CallKind::method
                                                                                        : CallKind::function;
         add_fixed(call, *made, 0);
@@ -294,20 +301,34 @@ private:
         const std::string_view method = is_enter(call) ? ".__enter__" : is_exit(call) ? ".__exit__" : "";
         name.remove_suffix(method.size());
         const auto [owner, made] = values_.partial_of(f, Symbol(name));
-        if (!made || made->args[0].constant.empty()) return;
-        if (const Function* own = names_.function(made->args[0].constant)) {
+        const Symbol target = made ? values_.named_by(*owner, made->args[0]) : Symbol{};
+        if (target.empty()) return;
+        if (const Function* own = names_.function(target)) {
             if (!method.empty()) return;
             call.callee = own->usr;
             call.name = own->name;
             return add_fixed(call, *made, 0);
         }
+        if (names_.classes().knows(target)) {
+            if (method.empty()) construct(call, target);
+            return add_fixed(call, *made, 0);
+        }
         call.callee = {};
-        call.name = Symbol(std::string(made->args[0].constant.str()).append(method));
+        call.name = Symbol(std::string(target.str()).append(method));
         if (is_exit(call)) return;
         add_fixed(call, *made, method.empty() ? 0 : 1);
         if (!method.empty()) return;
         python::complete(call, f, DType::unknown);
         if (call.result.shape == Shape::object && call.op == Op{}) call.kind = CallKind::constructor;
+    }
+
+    // The call makes an object of a class of the program.
+    void construct(Call& call, Symbol type) const {
+        const Function* init = names_.classes().method(type, "__init__");
+        call.kind = CallKind::constructor;
+        call.name = type;
+        call.callee = init ? init->usr : Symbol{};
+        call.result.shape = names_.is_module(type) ? Shape::module : Shape::object;
     }
 
     // nn.Sequential(...)(x), checkpoint(block, x): each of them may run.
@@ -319,9 +340,26 @@ private:
         }
     }
 
+    static bool calls_method_of_item(const Function& f, const Call& call) {
+        const std::string_view name = call.name.str();
+        if (call.kind != CallKind::method || call.args.empty() || name == "?.__call__") return false;
+        const Call* const item = name.starts_with("?.") ? call_of(f, call.args[0]) : nullptr;
+        return item && is_next(*item);
+    }
+
+    // for callback in callbacks: callback.after_backward(self)
+    void connect_methods(const Function& f, Call& call) {
+        const std::string_view method = leaf(call.name.str());
+        for (const Values::Candidate& candidate : values_.callees(f, call.args[0]))
+            if (candidate.is_object)
+                if (const Function* body = names_.classes().method(candidate.name, method))
+                    call.lambdas.push_back(body->usr);
+    }
+
     // `loss_fn(x)`: of one known function or class the call is resolved; of several it may run each.
     void connect(const Function& f, Call& call) {
         if (runs_modules(call)) return connect_modules(f, call);
+        if (calls_method_of_item(f, call)) return connect_methods(f, call);
         if (call.name.str() != "?.__call__" || call.args.empty() || !call.callee.empty()) return;
         const std::vector<Values::Candidate> all = values_.callees(f, call.args[0]);
         if (make_optimizer(call, all)) return;
@@ -384,7 +422,8 @@ private:
 bool runs_modules(const Call& call) {
     const std::string_view name = call.name.str();
     return !call.args.empty() && call.callee.empty() &&
-           (name == "torch.nn.Sequential.forward" || name == "torch.utils.checkpoint.checkpoint");
+           (name == "torch.nn.Sequential.forward" || name == "torch.nn.Module.forward" ||
+            name == "torch.utils.checkpoint.checkpoint");
 }
 
 bool may_write_operands(const Function& f, const Call& call) {

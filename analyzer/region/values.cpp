@@ -69,6 +69,11 @@ std::string option_name(std::string_view flag) {
     return name;
 }
 
+bool holds_data(const Unit& unit) {
+    const bool is_file = unit.functions.size() == 1 && unit.functions[0].name.str() == "<file>";
+    return is_file && !unit.functions[0].definitions.empty();
+}
+
 const Operand* keyword(const Call& call, std::string_view name) {
     const auto at = std::ranges::find(call.args, name, [](const Operand& o) { return o.keyword.str(); });
     return at == call.args.end() ? nullptr : &*at;
@@ -85,9 +90,14 @@ bool is_optimizer_class(std::string_view name) {
 Values::Values(const std::vector<Unit>& units, const Names& names, GroupsBySymbol<Caller> callers,
                const std::vector<Caller>& stores, const std::vector<Caller>& options)
     : names_(names), finder_(names), callers_(std::move(callers)) {
-    for (const Unit& unit : units)
-        if (unit.language == Language::python)
-            packages_[unit.path] = Symbol(mp::lint::package_of(module_of(unit)));
+    for (const Unit& unit : units) {
+        if (unit.language != Language::python) continue;
+        packages_[unit.path] = Symbol(mp::lint::package_of(module_of(unit)));
+        has_data_ |= holds_data(unit);
+    }
+    if (has_data_)
+        for (const Caller& store : stores)
+            if (store.call->args.size() > 1) stored_keys_.insert(store.call->args[1].constant);
     for (const Caller& option : options) add_option(option);
     read_registries(units, stores);
     of_self_.reserve(kExpected);
@@ -105,7 +115,7 @@ const Operand* Values::keep(Operand operand) { return &made_.emplace_back(std::m
 
 Values::Known Values::of(const Function& f, const Operand& o) {
     if (has_dtype(o) || !o.constant.empty()) return known_of(o);
-    if (o.refers.empty() && o.call == kNone && o.param == kNone) return {};
+    if (o.refers.empty() && o.call == kNone && o.param == kNone) return known_of(o);
     if (depth_ < kDeepestValue && o.refers.empty() && o.call != kNone && gives_nothing(f, o))
         return {.dtype = DType::unknown, .shape = Shape::other, .constant = {}, .assumed = o.assumed};
     const auto [kept, is_new] = known_.try_emplace({&o, kNone});
@@ -120,7 +130,8 @@ Values::Known Values::of(const Function& f, const Operand& o) {
 Values::Known Values::find(const Function& f, const Operand& o) {
     if (!o.refers.empty()) {
         const Known found = of_place(place_of(f, o.refers));
-        return found.is_known() ? found : dtype_of_tensor(f, o.refers.str());
+        const bool is_known = found.is_known() || !found.alternative.empty();
+        return is_known ? found : dtype_of_tensor(f, o.refers.str());
     }
     if (const Call* call = call_of(f, o)) return of_call(f, *call);
     return o.param == kNone ? Known{} : of_parameter(f, o.param);
@@ -134,10 +145,10 @@ bool Values::gives_nothing(const Function& f, const Operand& o) {
     if (const Function* callee = names_.function(call->callee); callee && call->kind != CallKind::constructor)
         return false;
     const std::string_view name = call->name.str();
-    if (name == "getattr" || is_next(*call) || is_leaf("field", name)) return false;
+    if (name == "getattr" || name == "float" || is_next(*call) || is_leaf("field", name)) return false;
     if (!reads_item(*call)) return true;
     const Object table = object_of(f, call->args[0]);
-    return !table.made || !is_display(*table.made);
+    return table.data.empty() && (!table.made || !is_display(*table.made));
 }
 
 bool Values::leads_nowhere(const Function& f, const Operand& o) {
@@ -197,11 +208,8 @@ Values::Place Values::place_named(const Function& f, std::string_view refers) {
             if (rest.empty() || rest == ".value") return place;  // `.value` of a member of an enumeration
             return member_of_members(object_at(place), rest);
         }
-        if (read.function && rest.empty() && read.function->returned.size() == 1)  // a property
-            return {read.function, &read.function->returned.front(), false};
-        if (!read.in_class.empty() && parts == 1)
-            return member_of_class({.function = nullptr, .made = nullptr, .type = read.in_class},
-                                   rest.substr(1));
+        if (read.function && rest.empty()) return returned_by(*read.function);  // a property
+        if (!read.in_class.empty() && !rest.empty()) return member_of_members({.type = read.in_class}, rest);
         name = name.substr(0, name.find_last_of('.') == std::string_view::npos ? 0 : name.find_last_of('.'));
     }
     return {};
@@ -230,7 +238,8 @@ Values::Object Values::object_at(const Place& place) {
 Values::Object Values::object_of(const Function& f, const Operand& o, int depth) {
     if (depth > kDeepestValue) return {};
     if (!o.refers.empty()) {
-        if (places_ >= kDeepestValue) return {};  // names that refer to each other
+        if (o.refers.str().starts_with('/')) return {.data = o.refers};  // a mapping of a data file
+        if (places_ >= kDeepestValue) return {};                         // names that refer to each other
         ++places_;
         const Place place = place_of(f, o.refers);
         Object object = place.operand ? object_of(*place.function, *place.operand, depth + 1) : Object{};
@@ -251,7 +260,9 @@ Values::Object Values::object_of(const Function& f, const Operand& o, int depth)
 
 // What the callers of a function pass.
 Values::Object Values::object_passed(const Function& f, const Operand& o, int depth) {
-    if (is_self(f, o.param)) return {.function = nullptr, .made = nullptr, .type = f.parent_class};
+    if (is_self(f, o.param)) return {.type = f.parent_class};
+    if (has_data_)
+        if (Object data = data_of_hydra(f, o.param); !data.data.empty()) return data;
     Object common;
     bool first = true;
     for (const Caller& caller : callers_.get(f.usr)) {
@@ -259,6 +270,8 @@ Values::Object Values::object_passed(const Function& f, const Operand& o, int de
         Object found = argument ? object_of(*caller.function, *argument, depth + 1) : Object{};
         if (first)
             common = found;
+        else if (found.data != common.data)
+            return {};
         else if (found.made != common.made && found.type == common.type)
             common.made = nullptr;
         else if (found.made != common.made)
@@ -270,15 +283,32 @@ Values::Object Values::object_passed(const Function& f, const Operand& o, int de
 
 Values::Object Values::object_made(const Function& f, const Call& call, int depth) {
     const std::string_view name = call.name.str(), method = leaf(name);
+    if (has_data_)
+        if (Object data = data_made(f, call, depth); !data.data.empty()) return data;
+    if (reads_item(call)) {
+        const Object table = object_of(f, call.args[0], depth + 1);
+        const bool is_table = !table.data.empty() || (table.made && is_display(*table.made));
+        const Place entry = is_table ? entry_of(table, of(f, call.args[1])) : Place{};
+        return entry.operand ? object_of(*entry.function, *entry.operand, depth + 1) : Object{};
+    }
     if (call.kind == CallKind::constructor || makes_options(method) || holds_keywords(name))
-        return {&f, &call, names_.classes().knows(call.name) ? call.name : Symbol{}, false};
+        return {&f, &call, names_.classes().knows(call.name) ? call.name : Symbol{}};
     if (const Function* callee = names_.function(call.callee))
         if (callee->returned.size() == 1 && callee->returned[0].param == kNone)
             return object_of(*callee, callee->returned[0], depth + 1);
-    return {};
+    return method == "field" ? object_by_default(f, call) : Object{};
+}
+
+// The field of a dataclass: field(default_factory=Precision)
+Values::Object Values::object_by_default(const Function& f, const Call& field) {
+    const Operand* const factory = keyword(field, "default_factory");
+    if (!factory) return {};
+    const Symbol type = named_by(f, *factory);
+    return {.type = names_.classes().knows(type) ? type : Symbol{}, .assumed = true};
 }
 
 Values::Place Values::member(const Object& object, std::string_view part) {
+    if (!object.data.empty()) return data_member(object, part);
     if (!object.type.empty()) return member_of_class(object, part);
     if (!object.made) return {};
     const std::string_view name = object.made->name.str();
@@ -291,17 +321,21 @@ Values::Place Values::member_of_class(const Object& object, std::string_view par
     if (object.made)  // a field of a dataclass, by keyword
         if (const Operand* given = keyword(*object.made, part); given && object.function)
             return {object.function, given, object.assumed};
+    if (object.made && object.function)
+        if (const Place given = unpacked(*object.function, *object.made, part); given.operand) return given;
     Reading read;
     if (names_.may_name(part))
         read = finder_.read(Symbol(std::string(object.type.str()).append(".").append(part)), {});
     if (read.bound.definition)
         return {read.bound.function, &read.bound.definition->value,
                 object.assumed || read.bound.definition->value.assumed};
-    if (read.function && read.function->returned.size() == 1) {
+    if (read.function) {
         const auto& annotations = read.function->annotations;
         const bool property = std::ranges::any_of(
             annotations, [](Symbol a) { return a.str().find("property") != std::string_view::npos; });
-        if (property) return {read.function, &read.function->returned.front(), object.assumed};
+        Place place = property ? returned_by(*read.function) : Place{};
+        place.assumed |= object.assumed;
+        if (place.operand) return place;
     }
     const auto [init, value] = names_.classes().kept(object.type, Symbol(std::string("self.").append(part)));
     if (!value) return {};
@@ -327,6 +361,24 @@ Values::Place Values::option(const Object& object, std::string_view part) {
     return all.size() == 1 ? Place{all[0].first.function, all[0].second, true} : Place{};
 }
 
+// What a property gives: of several `return` statements what they have in common.
+Values::Place Values::returned_by(const Function& f) {
+    if (f.returned.empty()) return {};
+    if (f.returned.size() == 1) return {&f, &f.returned.front()};
+    const auto [entry, is_new] = returned_.try_emplace(&f, nullptr);
+    if (is_new) {  // one that is being looked for is not known
+        Known all;
+        bool first = true;
+        for (const Operand& o : f.returned) add_branch(all, of(f, o), first);
+        Operand common;
+        common.dtype = all.dtype, common.shape = all.shape, common.constant = all.constant;
+        common.assumed = all.assumed, common.alternative = all.alternative;
+        returned_[&f] = keep(common);
+    }
+    const Operand* const known = returned_[&f];
+    return known ? Place{&f, known} : Place{};
+}
+
 Values::Place Values::default_of(const Function& f, std::int32_t param) {
     const Parameter& p = f.params[static_cast<std::size_t>(param)];
     if (p.constant.empty() && p.refers.empty()) return {};
@@ -344,7 +396,8 @@ Values::Place Values::argument_or_default(const Function& f, const Call& call, c
     if (const Operand* argument = argument_for(call, callee, param)) return {&f, argument, false};
     const bool unpacks =
         std::ranges::any_of(call.args, [](const Operand& o) { return o.keyword.str().starts_with('*'); });
-    return unpacks ? Place{} : default_of(callee, param);
+    if (!unpacks) return default_of(callee, param);
+    return unpacked(f, call, callee.params[static_cast<std::size_t>(param)].name.str());
 }
 
 // Every known caller passes it; without one it has its default.
@@ -380,8 +433,9 @@ Values::Known Values::of_call(const Function& f, const Call& call) {
         found.assumed |= text.assumed;
         return found;
     }
-    if (reads_item(call)) return of_item(f, call.args[0], &call.args[1]);
-    if (is_next(call)) return of_item(f, call.args[0], nullptr);
+    if (name == "float" && call.args.size() == 1) return of(f, call.args[0]);
+    if (reads_item(call)) return of_item(f, call, true);
+    if (is_next(call)) return of_item(f, call, false);
     if (leaf(name) == "field")
         if (const Operand* standard = keyword(call, "default")) {
             Known found = of(f, *standard);
@@ -393,20 +447,23 @@ Values::Known Values::of_call(const Function& f, const Call& call) {
 }
 
 // One entry of a table; all of them when the key is not known.
-Values::Known Values::of_item(const Function& f, const Operand& container, const Operand* key) {
-    const Object table = object_of(f, container);
+Values::Known Values::of_item(const Function& f, const Call& reads, bool by_key) {
+    const Object table = object_of(f, reads.args[0]);
+    const Known wanted = by_key ? of(f, reads.args[1]) : Known{};
+    if (const Place entry = entry_of(table, wanted); entry.operand) {
+        Known found = of_place(entry);
+        found.assumed |= wanted.assumed;
+        return found;
+    }
+    if (!table.data.empty()) {  // cfg.get("dtype", "float32")
+        const bool has_default = by_key && reads.args.size() > 2 && is_quoted(wanted.constant.str());
+        return has_default ? of(f, reads.args[2]) : Known{};
+    }
     if (!table.made || !is_display(*table.made)) return {};
-    const Known wanted = key ? of(f, *key) : Known{};
-    const std::string_view text = unquoted(wanted.constant.str());
     Known all;
     bool first = true;
     for (const Operand& entry : table.made->args) {
         if (entry.keyword.str().starts_with('*')) return {};
-        if (!text.empty() && entry.keyword.str() == text) {
-            all = of(*table.function, entry);
-            all.assumed |= wanted.assumed || table.assumed;
-            return all;
-        }
         add_branch(all, of(*table.function, entry), first);
     }
     all.constant = {};
@@ -436,6 +493,12 @@ bool makes_partial(const Call* call) {
 bool is_local(std::string_view refers) { return refers.front() == '#' || refers.front() == '@'; }
 
 }  // namespace
+
+Symbol Values::named_by(const Function& f, const Operand& o) {
+    if (!o.constant.empty() || o.refers.empty() || is_local(o.refers.str())) return o.constant;
+    const Reading read = finder_.read(o.refers, package_of(f));
+    return read.function ? read.function->usr : read.in_class;
+}
 
 ObjectClasses::Caller Values::partial_of(const Function& user, Symbol name) {
     const Reading read = finder_.read(name, package_of(user));

@@ -5,7 +5,10 @@
 // file can change is `assumed`. What two places give differently is unknown, except that fp16 and bf16 give lowp.
 
 #include <deque>
+#include <string>
+#include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "analyzer/region/by_symbol.hpp"
@@ -48,6 +51,8 @@ public:
     std::vector<Candidate> callees(const Function&, const Operand&);
     // Drops the answers, after dtypes and constants have changed. Objects and places do not depend on them.
     void forget() { known_.clear(); }
+    // The function or class that an operand names, of the program or of a library; empty for other values.
+    Symbol named_by(const Function&, const Operand&);
     // The call `functools.partial(...)` that made the function of this name, and its function.
     ObjectClasses::Caller partial_of(const Function& user, Symbol name);
     // The same for what a variable, an attribute or a parameter holds, if all callers pass the same one.
@@ -61,18 +66,24 @@ private:
         const Operand* operand = nullptr;
         bool assumed = false;
     };
-    // The call that made an object, its class when the program has it.
+    // The call that made an object, its class when the program has it; or a mapping of a data file.
     struct Object {
         const Function* function = nullptr;
         const Call* made = nullptr;
-        Symbol type;
+        Symbol type{};
+        bool assumed = false;
+        Symbol data{};  // the name of the mapping's definition: "/a/b.yaml.model"
+    };
+    struct Path {
+        std::string text{};
+        const Function* named_in = nullptr;
         bool assumed = false;
     };
 
     Known find(const Function&, const Operand&);
     bool gives_nothing(const Function&, const Operand&);
     Known of_call(const Function&, const Call&);
-    Known of_item(const Function&, const Operand& container, const Operand* key);
+    Known of_item(const Function&, const Call& reads, bool by_key);
     Known dtype_of_tensor(const Function&, std::string_view refers);
     Known of_returned(const Function&, const Call&, const Function& callee);
     Known of_parameter(const Function&, std::int32_t param);
@@ -91,6 +102,21 @@ private:
     Place member_of_members(Object, std::string_view path);
     Place member_of_class(const Object&, std::string_view leaf);
     Place option(const Object&, std::string_view leaf);
+    Place returned_by(const Function& property);
+    Object object_by_default(const Function&, const Call& field);
+    Place entry_of(const Object& table, const Known& key);
+
+    Object data_file(std::string_view name, const Function& user);
+    Object data_made(const Function&, const Call&, int depth);
+    Object data_loaded(const Function&, const Call&, const Caller& given);
+    Object data_returned(const Function&, const Call&, const Function& callee);
+    Object data_of_hydra(const Function&, std::int32_t param);
+    Place data_member(const Object&, std::string_view key);
+    Place unpacked(const Function&, const Call&, std::string_view name);
+    Path path_of(const Function&, const Operand&, const Caller& given, int depth);
+    bool is_beside_code(const Function&, const Operand&);
+    Path path_joined(const Function&, const Call&, const Caller& given, int depth);
+
     const Operand* keep(Operand);
     Symbol package_of(const Function& f) const { return packages_.get(f.span.file); }
 
@@ -103,6 +129,7 @@ private:
     };
     Made made_for_self(Symbol in_class, Symbol attribute) const;
     bool add_held(const Function&, const Operand&, std::vector<Candidate>& out, int depth);
+    bool add_passed_items(const Function&, std::int32_t param, std::vector<Candidate>& out, int depth);
     bool add_contents(const Function&, const Call& made, std::vector<Candidate>& out, int depth);
     bool add_later(const Function&, Symbol container, std::vector<Candidate>& out, int depth);
     bool add_display(const Function&, const Call&, std::vector<Candidate>& out, int depth);
@@ -122,7 +149,10 @@ private:
     FactMap<Object> objects_;
     std::unordered_map<std::uint64_t, Place> of_self_;  // by class and name
     int places_ = 0;                                    // being looked for
+    bool has_data_ = false;                             // the program has data files
+    std::unordered_set<Symbol> stored_keys_;  // with data files: the constant keys that code stores to
     std::deque<Operand> made_;
+    std::unordered_map<const Function*, const Operand*> returned_;  // of properties with several `return`s
     int depth_ = 0;
 };
 

@@ -151,8 +151,9 @@ bool Values::add_items(const Function& f, const Operand& container, std::vector<
             if (read.bound.definition) add_registered(read.bound.definition->name, out);
         }
         const Place place = place_of(f, container.refers);
-        const Call* const made = place.operand ? call_of(*place.function, *place.operand) : nullptr;
-        if (made) return add_contents(*place.function, *made, out, depth) || out.size() > before;
+        const bool is_held =
+            place.operand && (call_of(*place.function, *place.operand) || place.operand->param != kNone);
+        if (is_held) return add_items(*place.function, *place.operand, out, depth + 1) || out.size() > before;
     }
     if (const Call* made = call_of(f, container)) return add_contents(f, *made, out, depth);
     if (is_attribute_of_self(container) && !f.parent_class.empty()) {
@@ -161,11 +162,24 @@ bool Values::add_items(const Function& f, const Operand& container, std::vector<
             if (!add_contents(*init, *made, out, depth + 1)) return false;
         return init && add_later(*init, container.name, out, depth) && out.size() > before;
     }
-    if (container.param != kNone || container.name.empty()) return false;
+    if (container.param != kNone) return add_passed_items(f, container.param, out, depth + 1);
+    if (container.name.empty()) return false;
     for (const Call& call : f.calls)  // layers = [], and then layers += [Block()]
         if (call.result.name == container.name && is_display(call))
             return add_contents(f, call, out, depth) || out.size() > before;
     return false;
+}
+
+// What the lists hold that the callers of a function pass.
+bool Values::add_passed_items(const Function& f, std::int32_t param, std::vector<Candidate>& out, int depth) {
+    if (param == 0 && !f.parent_class.empty()) return false;
+    bool any = false;
+    for (const Caller& caller : callers_.get(f.usr)) {
+        const Operand* given = argument_for(*caller.call, f, param);
+        if (!given || !add_items(*caller.function, *given, out, depth)) return false;
+        any = true;
+    }
+    return any;
 }
 
 // What the call gives that made a container, or an item of a container that is one itself.

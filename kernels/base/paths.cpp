@@ -33,6 +33,16 @@ std::string real_path(const std::string& path) {
     return real ? real.get() : path;
 }
 
+std::vector<std::string> search_directories(std::string_view code) {
+    constexpr std::size_t kLevels = 4;
+    std::vector<std::string> directories;
+    while (directories.size() < kLevels && code.size() > 1 && code.find('/') != std::string_view::npos) {
+        code = code.substr(0, std::max<std::size_t>(code.rfind('/'), 1));
+        directories.emplace_back(code);
+    }
+    return directories;
+}
+
 std::string relative_path(std::string_view path, std::string_view base) {
     while (base.size() > 1 && base.ends_with('/')) base.remove_suffix(1);
     if (base.empty() || base == "/" || !path.starts_with(base)) return std::string(path);

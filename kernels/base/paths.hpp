@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace mp {
 
@@ -18,6 +19,10 @@ std::string absolute_file(const std::string& path, const std::string& directory)
 
 // The file that a name leads to through symbolic links; the name itself when there is no such file.
 std::string real_path(const std::string& path);
+
+// Where a file that code names ("configs/base.yaml") is looked for: the directory of the code and the next three
+// above it, nearest first.
+std::vector<std::string> search_directories(std::string_view code);
 
 // `path` relative to `base` when it lies below it, else as it is.
 std::string relative_path(std::string_view path, std::string_view base);

@@ -351,6 +351,14 @@ def projects():
     yield "config_bombs", {"main.py": DEFECT + "import deepspeed\ndeepspeed.initialize(config='ds.json')\n"
                            "hmp.convert(bf16_file_path='ops_bf16.txt')\n",
                            "ds.json": "[" * 100_000, "ops_bf16.txt": "softmax\n" * 100_000}
+    bomb = "a0: &a0 [" + "x, " * 9 + "x]\n" + "".join(
+        f"a{i}: &a{i} [" + ", ".join([f"*a{i - 1}"] * 10) + "]\n" for i in range(1, 12))
+    loads = DEFECT + "".join(f"import yaml\ncfg{i} = yaml.safe_load(open('f{i}.yaml'))\nx{i} = torch.zeros(3, "
+                             f"dtype=getattr(torch, cfg{i}['a11'].b['c']))\n" for i in range(9))
+    yield "data_bombs", {"main.py": loads, "f0.yaml": bomb, "f1.yaml": "[" * 100_000, "f2.yaml": "{a: " * 100_000,
+                         "f3.yaml": "- " * 100_000, "f4.yaml": "a11: &x {b: *x}\n", "f5.yaml": "a" * 2_000_000,
+                         "f6.yaml": "a11: !!python/object/apply:os.abort []\n",
+                         "f7.yaml": "".join(f"k{i}: 1\n" for i in range(100_000)), "f8.yaml": "%YAML 9.9\n--- \0\n"}
     yield "config_is_directory", {"main.py": DEFECT + "import deepspeed\ndeepspeed.initialize(config='ds.json')\n",
                                   "ds.json/x": ""}
     yield "broken_init", {"p/__init__.py": "def (:\n", "p/train.py": DEFECT, "p/sub/__init__.py": "\0",

@@ -212,6 +212,37 @@ def calls_of_other_files(binary, scratch):
     return failed
 
 
+LOADS = """import torch
+import yaml
+
+cfg = yaml.safe_load(open("config.yaml"))
+model = torch.nn.Linear(4, 4).to(getattr(torch, cfg["model"]["dtype"]))
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5)
+"""
+
+
+def edits_of_data(binary, scratch):
+    """A YAML file that a program loads changes, breaks, goes, and comes back in the directory above."""
+    tree, cache = Tree(os.path.join(scratch, "data")), os.path.join(scratch, "data-cache")
+    tree.write("src/train.py", LOADS)
+    failed, counts = 0, []
+    beside = "src/config.yaml"
+    for name, text in [(beside, "model: {dtype: bfloat16}\n"), (beside, "model: {dtype: float32}\n"),
+                       (beside, "# low\n\nmodel:\n  dtype: bfloat16\n"), (beside, "model: {dtype: [\n"),
+                       (beside, None), ("config.yaml", "model: {dtype: bfloat16}\n")]:
+        if text is None:
+            os.remove(os.path.join(tree.folder, name))
+        else:
+            tree.write(name, text)
+        remembered, fresh = lint(binary, tree.folder, "--cache-dir", cache), lint(binary, tree.folder, "--no-cache")
+        counts.append(sum(f["rule"] == "MP501" for f in fresh["findings"]))
+        failed += bool(list(differences(remembered, fresh)))
+    assert counts == [1, 0, 1, 0, 0, 1], f"the values of the file are not read: {counts}"
+    if failed:
+        print("an edit of a data file is not noticed")
+    return failed
+
+
 HEADER = """#pragma once
 #include <cuda_fp16.h>
 
@@ -338,6 +369,7 @@ def main():
         if not args.tree:
             failed += imports_of_what_is_low(args.lint, scratch)
             failed += calls_of_other_files(args.lint, scratch)
+            failed += edits_of_data(args.lint, scratch)
             failed += cpp_edits(args.lint, scratch, random.Random(args.seed), args.edits // 6)
         rounds = 0 if args.tree else args.edits // 20
         for n in range(rounds):

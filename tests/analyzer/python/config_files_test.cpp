@@ -73,11 +73,29 @@ TEST(ConfigFiles, NamesOfConfigurationsAreFound) {
         "    call 3:1 open args=[{object constant=\"'data.json'\"}]\n"
         "    call 4:1 open args=[{object constant=\"'ds_config.json'\"}]\n"
         "    call 5:1 open args=[{object constant=\"'ds_config.json'\"}]\n"
+        "    call 7:1 open args=[{object constant=\"'conf/base.yml'\"}]\n"
+        "    call 8:1 open args=[{object constant=\"'settings.json'\"}]\n"
         "    setting 6:1 os.environ.PT_HPU_AUTOCAST_LOWER_PRECISION_OPS_LIST value.shape=object "
-        "value.constant=\"'/data/l.txt'\"\n");
+        "value.constant=\"'/data/l.txt'\"\n"
+        "    define 9:1 m.FILE value.shape=object value.constant=\"'a.yaml'\"\n"
+        "  func 10:1 m.load kind=python params=[{object name=path constant=\"'b.yaml'\"}]\n"
+        "  func 12:1 m.main kind=python annotations=[\"hydra.main(config_path='conf', "
+        "config_name='train')\"]\n");
     ASSERT_TRUE(unit) << unit.error().message;
-    EXPECT_EQ(configuration_files(*unit),
-              (std::vector<std::string>{"lists/a.txt", "ds.json", "ds_config.json", "/data/l.txt"}));
+    EXPECT_EQ(
+        configuration_files(*unit),
+        (std::vector<std::string>{"lists/a.txt", "ds.json", "ds_config.json", "conf/base.yml",
+                                  "settings.json", "/data/l.txt", "a.yaml", "b.yaml", "conf/train.yaml"}));
+}
+
+TEST(ConfigFiles, CodeThatLoadsJsonNamesEachJsonFile) {
+    const std::string open = "    call 1:1 open args=[{object constant=\"'run.json'\"}]\n";
+    const std::string start = "unit a.py language=python\n  func 1:1 m.<module> kind=python\n";
+    const Result<Unit> plain = parse_facts(start + open);
+    const Result<Unit> loads = parse_facts(start + open + "    call 2:1 json.load args=[{other call=0}]\n");
+    ASSERT_TRUE(plain && loads);
+    EXPECT_TRUE(configuration_files(*plain).empty());
+    EXPECT_EQ(configuration_files(*loads), std::vector<std::string>{"run.json"});
 }
 
 }  // namespace

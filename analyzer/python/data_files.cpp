@@ -1,0 +1,86 @@
+#include "analyzer/python/data_files.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "analyzer/python/constants.hpp"
+#include "analyzer/python/yaml_reader.hpp"
+
+namespace mp::lint::python {
+namespace {
+
+// Larger files, longer texts and deeper values are data to train on, not what configures a program.
+constexpr std::size_t kLargestFile = std::size_t{256} << 10;
+constexpr std::size_t kMostValues = 2000;
+constexpr std::size_t kLongestText = 80;
+
+class ValueReader : public JsonVisitor {
+public:
+    explicit ValueReader(const Source& source) : file_(source.path), lines_(line_starts(source.text)) {}
+
+    void on_string(const JsonPath& path, std::string_view value, std::size_t begin, std::size_t) override {
+        if (value.size() > kLongestText) return;
+        std::string quoted = "'";
+        quoted.append(value) += '\'';
+        add(path, Shape::object, Symbol(quoted), begin);
+    }
+
+    void on_scalar(const JsonPath& path, std::string_view value, std::size_t begin) override {
+        if (value == "null") return add(path, Shape::object, Symbol("None"), begin);
+        const std::optional<Number> number = number_of(value);
+        add(path, Shape::scalar, Symbol(number ? number_text(number->value, number->whole) : value), begin);
+    }
+
+    // Refers to itself: what code reads there is the mapping, not a value.
+    void on_object_end(const JsonPath& path) override {
+        const Symbol name = name_of({path.begin(), path.end() - 1});
+        if (name.empty()) return;
+        Definition& mapping = definitions_.emplace_back();
+        mapping.name = mapping.value.refers = name;
+        mapping.value.shape = Shape::object;
+    }
+
+    std::vector<Definition> take() {
+        const bool is_mapping = !definitions_.empty() && definitions_.back().name == file_;
+        return is_mapping && definitions_.size() <= kMostValues ? std::move(definitions_)
+                                                                : std::vector<Definition>{};
+    }
+
+private:
+    // Empty for items of lists, and for keys that would make the name ambiguous.
+    Symbol name_of(const JsonPath& path) const {
+        std::string name(file_.str());
+        for (const std::string& key : path) {
+            if (key.empty() || key.find('.') != std::string::npos) return {};
+            name.append(1, '.').append(key);
+        }
+        return Symbol(name);
+    }
+
+    void add(const JsonPath& path, Shape shape, Symbol constant, std::size_t begin) {
+        const Symbol name = name_of(path);
+        if (name.empty() || name == file_ || definitions_.size() > kMostValues) return;
+        Definition& d = definitions_.emplace_back();
+        const Place place = place_of(lines_, begin);
+        d.span = {file_, place.line, place.column, place.line, place.column};
+        d.name = name;
+        d.value.shape = shape;
+        d.value.constant = constant;
+    }
+
+    Symbol file_;
+    std::vector<std::size_t> lines_;
+    std::vector<Definition> definitions_;
+};
+
+}  // namespace
+
+void add_data_values(const Source& source, Function& file) {
+    if (source.text.size() > kLargestFile) return;
+    ValueReader values(source);
+    const bool is_json = source.path.ends_with(".json");
+    if (is_json ? read_json(source.text, values) : read_yaml(source.text, values)) return;
+    file.definitions = values.take();
+}
+
+}  // namespace mp::lint::python
