@@ -158,8 +158,8 @@ class Places(unittest.TestCase):
 
 
 class Defects(unittest.TestCase):
-    def test_each_is_of_a_script_of_the_second_list_and_of_a_kind_with_a_place(self):
-        listed = list(defects.programs())
+    def test_each_is_of_a_script_of_its_list_and_of_a_kind_with_a_place(self):
+        listed = [program for name in defects.LISTS for program in defects.programs(name)]
         self.assertEqual(len({p["key"] for p in listed}), len(listed))
         for program in listed:
             self.assertIn(program["kind"], mutants.PLACES)
