@@ -89,6 +89,7 @@ class Places(unittest.TestCase):
     def test_of_a_mutant(self):
         mutant = mutants.Mutant(0, "accumulate", "hf.py", "llama", "a.b")
         for said, phase, right in (("a.b", "forward", True), ("a.b.c", "forward", True), ("a", "forward", True),
+                                   ("net.a.b", "forward", True), ("neta.b", "forward", False),
                                    ("a.b", "backward", False), ("a.bc", "forward", False), ("", "forward", False)):
             self.assertEqual(bool(mutants.at_place(mutant, finding(layer=said, phase=phase))), right, (said, phase))
 
