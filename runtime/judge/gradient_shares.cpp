@@ -2,9 +2,12 @@
 
 #include <algorithm>
 
+#include "kernels/numerics/op_traits.hpp"
+
 namespace mp::trace {
 
-GradientShares::GradientShares(const RunModel& model) {
+GradientShares::GradientShares(const RunModel& model)
+    : ranks_(static_cast<double>(std::max<std::size_t>(model.ranks.size(), 1))) {
     for (const TensorSum& t : model.tensors) {
         if (t.kind != TensorKind::gradient || !(t.sampled_twin_squares > 0)) continue;
         const std::size_t dot = t.name.rfind('.');
@@ -18,19 +21,31 @@ GradientShares::GradientShares(const RunModel& model) {
         if (s.total.phase != Phase::backward) continue;
         std::uint64_t& end = ends_of_backward_[s.total.layer];
         end = std::max(end, s.total.first);
+        if (traits_of_recorded(s.total.op).has(Trait::copies)) continue;
+        std::uint64_t& last = last_computed_[s.total.layer];
+        last = std::max(last, s.total.first);
     }
 }
 
 GradientShares::Share GradientShares::of(const OpRecord& op, double error) const {
     const bool owns = owners_.contains(op.layer);
+    const bool makes_gradients = owns && op.calls > 0 && computes_last(op);
+    const double results =
+        static_cast<double>(op.elements) / static_cast<double>(std::max<std::uint64_t>(op.calls, 1));
     double explained = 0, first = 0;
     for (const auto& [tensor, layer] : gradients_) {
         if (owns ? layer != op.layer : ends_before(layer, op.first)) continue;
         const TensorSum& t = *tensor;
+        if (makes_gradients && static_cast<double>(t.last.elements) > results * ranks_) continue;
         explained += std::min(t.sampled_error_squares, error * error * t.sampled_twin_squares);
         first += std::min(t.first_error_squares, error * error * t.first_twin_squares);
     }
     return {all_ > 0 ? explained / all_ : 1, first_all_ > 0 ? first / first_all_ : -1};
+}
+
+bool GradientShares::computes_last(const OpRecord& op) const {
+    const auto last = last_computed_.find(op.layer);
+    return last != last_computed_.end() && last->second == op.first;
 }
 
 bool GradientShares::ends_before(std::string_view layer, std::uint64_t op) const {

@@ -12,7 +12,7 @@ constexpr RuleInfo kRules[] = {
     {"MPT004", "skip-not-by-scale", "skipped step not caused by the loss scale", Needs::nothing},
     {"MPT010", "introduced-error", "an op introduces more error than its roundings cost", Needs::local},
     {"MPT011", "rounding-bias", "an op's rounding errors do not cancel", Needs::local},
-    {"MPT012", "swallowed-addends", "a running sum swallows its addends", Needs::nothing},
+    {"MPT012", "swallowed-addends", "a running sum loses what is added to it", Needs::nothing},
     {"MPT013", "amplified-error", "an op makes a large error out of near-clean inputs", Needs::twin},
     {"MPT023", "kernel-error", "a kernel of this torch introduces more error than its roundings cost",
      Needs::local},

@@ -37,6 +37,7 @@ constexpr std::uint64_t kFewestAddends = 256;
 constexpr double kOneSided = 0.15;  // gain bias in unit roundoffs; random signs give about 0
 constexpr double kFarAbove = 4;     // CUM of the sum over CUM of what came before it
 constexpr double kFarAbovePhi = 8;
+constexpr double kAddedUp = 3;  // floors that the additions of a long sum must add to what came in
 
 double unit_of(DType dtype) {
     const FloatFormat* format = format_of(dtype);
@@ -309,6 +310,15 @@ bool drifts(const Case& c, const OpRecord& op) {
     return op.elements == op.calls && op.compared > 0 && far_above_its_inputs(c.model, op);
 }
 
+// Whether the roundings of a long sum's additions add up, though no addend is absorbed. Each of its values has had a
+// rounding for every addend before it: over n addends of random signs the root of n/3 floors.
+bool adds_up_roundings(const Case& c, const OpRecord& op, double chain) {
+    if (chain < kChainWithoutProof || op.compared < kFewest || op.elements == op.calls) return false;
+    const double total = total_phi(op), before = phi_before(c.model, op);
+    const double added = std::sqrt(std::max(0.0, total * total - before * before));
+    return added >= std::max(kAddedUp, std::sqrt(chain / 3) / 2);
+}
+
 // What became of the sum.
 std::string effect_text(const OpRecord& op, bool swallows, bool stalls, double share, double limit) {
     const std::string off = "off by " + percent(relative(op.error_squares, op.twin_squares));
@@ -327,19 +337,21 @@ void judge_sum(Case& c, const OpSum& sum, std::set<OpPlace>& swallowing) {
     const double share = op.added > 0 ? static_cast<double>(op.absorbed) / static_cast<double>(op.added) : 0;
     const bool swallows =
         op.added >= kFewestAddends && share > c.limits.absorbed && is_harmful(c, sum, chain);
-    const bool stands = stalls(c, op);
-    if (!swallows && !stands && !drifts(c, op)) return;
+    const bool stands = stalls(c, op), fails = swallows || stands || drifts(c, op);
+    if (!fails && !adds_up_roundings(c, op, chain)) return;
     const std::string dtype(name_of(op.dtype));
-    Finding f = finding_at("MPT012", Severity::error, op);
+    Finding f = finding_at("MPT012", fails ? Severity::error : Severity::warning, op);
     f.step = sum.first_step;
-    f.value = share;
-    f.limit = c.limits.absorbed;
-    f.unit = "share";
+    f.value = fails ? share : total_phi(op);
+    f.limit = fails ? c.limits.absorbed : kAddedUp;
+    f.unit = fails ? "share" : "phi";
     f.importance = importance::kSwallowedAddends(share);
     f.message = "a running sum in " + dtype + " of about " + figure(std::round(chain)) + " addends a step " +
-                effect_text(op, swallows, stands, share, f.limit);
-    f.advice = "keep the running sum in fp32 and convert the result once; a " + dtype +
-               " sum cannot take addends below half its last place";
+                (fails ? effect_text(op, swallows, stands, share, f.limit)
+                       : "rounds at each of them: it is off by " + phi(f.value) + ", one rounding is 1 φ");
+    f.advice =
+        "keep the running sum in fp32 and convert the result once; a " + dtype +
+        (fails ? " sum cannot take addends below half its last place" : " sum rounds once for each addend");
     swallowing.insert(place_of(op));
     c.out.findings.push_back(std::move(f));
 }

@@ -180,9 +180,13 @@ std::string checks_text(const Judgement& judgement) {
         const char* answer = c.violated                       ? "  NO   "
                              : c.answer == Check::Answer::yes ? "  yes  "
                              : c.answer == Check::Answer::no  ? "  no   "
-                                                              : "  ?    ";
+                                                              : "  -    ";
+        const bool seen = c.answer != Check::Answer::not_observed || !c.evidence.empty();
         out += answer + shown_short(c.sentence) +
-               (c.evidence.empty() ? "" : " (" + shown_short(c.evidence) + ")") + "\n";
+               (!seen                ? " (none was seen)"
+                : c.evidence.empty() ? ""
+                                     : " (" + shown_short(c.evidence) + ")") +
+               "\n";
     }
     return out;
 }

@@ -137,8 +137,9 @@ std::string info_text(const RunInfo& run) {
     }
     if (told) put_program(out, *told);
     out += "processes  " + std::to_string(run.recordings.size()) + ", " + size_text(bytes) + "\n";
-    out += "ranks      " + std::to_string(ranks.size()) + " seen, world size " +
-           (world < 0 ? std::string("unknown") : std::to_string(world)) + "\n";
+    if (!ranks.empty() || world >= 0)
+        out += "ranks      " + std::to_string(ranks.size()) + " seen, world size " +
+               (world < 0 ? std::string("unknown") : std::to_string(world)) + "\n";
     out += missing_text(run.missing);
     for (std::size_t i = 0; i < run.recordings.size() && i < kMaxRows; ++i) out += row(run.recordings[i]);
     if (run.recordings.size() > kMaxRows)

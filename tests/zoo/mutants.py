@@ -193,9 +193,10 @@ def effects(options, mutants, work):
 
 def at_place(mutant, finding):
     """Whether the finding is at the lowered op: its layer, one inside or the one that holds it, and its phase. Of *
-    the phase alone counts."""
+    the phase alone counts. A model that is part of another one has longer names ("net.model.3")."""
     layer, said = mutant.layer, finding.get("layer") or ""
     near = said == layer or said.startswith(layer + ".") or (said and layer.startswith(said + "."))
+    near = near or said.endswith("." + layer)
     near = near or (layer == "*" and said != "")
     return finding.get("phase") in PLACES[mutant.kind] and (near or said in ("(optimizer)", "(update)"))
 

@@ -89,6 +89,7 @@ class Places(unittest.TestCase):
     def test_of_a_mutant(self):
         mutant = mutants.Mutant(0, "accumulate", "hf.py", "llama", "a.b")
         for said, phase, right in (("a.b", "forward", True), ("a.b.c", "forward", True), ("a", "forward", True),
+                                   ("net.a.b", "forward", True), ("neta.b", "forward", False),
                                    ("a.b", "backward", False), ("a.bc", "forward", False), ("", "forward", False)):
             self.assertEqual(bool(mutants.at_place(mutant, finding(layer=said, phase=phase))), right, (said, phase))
 
@@ -158,8 +159,8 @@ class Places(unittest.TestCase):
 
 
 class Defects(unittest.TestCase):
-    def test_each_is_of_a_script_of_the_second_list_and_of_a_kind_with_a_place(self):
-        listed = list(defects.programs())
+    def test_each_is_of_a_script_of_its_list_and_of_a_kind_with_a_place(self):
+        listed = [program for name in defects.LISTS for program in defects.programs(name)]
         self.assertEqual(len({p["key"] for p in listed}), len(listed))
         for program in listed:
             self.assertIn(program["kind"], mutants.PLACES)

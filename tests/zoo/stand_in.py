@@ -48,11 +48,23 @@ class RandomPictures(RandomImages):
         return self.transform(picture) if self.transform else picture, i % 10
 
 
+class OneRank:
+    """In place of MPI's world of all ranks."""
+
+    rank, size = 0, 1
+    Get_rank, Get_size, bcast = (staticmethod(f) for f in (lambda: 0, lambda: 1, lambda value, root=0: value))
+
+
 def everything():
     """For scripts of others that were written for a machine with a GPU."""
     torch.Tensor.cuda = torch.nn.Module.cuda = lambda self, *_, **__: self
     if importlib.util.find_spec("librosa") is None:
         module("librosa")
+    if importlib.util.find_spec("wandb") is None:
+        module("wandb", init=lambda **_: None, log=lambda *_: None, finish=lambda: None,
+               run=types.SimpleNamespace())
+    if importlib.util.find_spec("mpi4py") is None:
+        module("mpi4py", MPI=types.SimpleNamespace(COMM_WORLD=OneRank))
     if importlib.util.find_spec("gymnasium") is not None:
         import gymnasium
         sys.modules["gym"] = gymnasium

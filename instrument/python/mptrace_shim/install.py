@@ -1,6 +1,6 @@
 """Installs all wrappers once torch is imported and an adapter is attached."""
-from . import (checkpoints, compiled, finish, modules, names, ops as adapter, optimizers, policies, ranks, say,
-               scalers, scopes, workers)
+from . import (checkpoints, compiled, decomposed, finish, modules, names, ops as adapter, optimizers, policies, ranks,
+               say, scalers, scopes, workers)
 
 
 def _preload_is_here():
@@ -35,6 +35,7 @@ def _install_all(torch, options, ops, known):
     around = scopes.NoScopes()
     if calls is not None and options.wants_layers:
         around = say.guarded("layer scopes", scopes.install, torch, ops, functions, calls) or around
+        say.guarded("decomposed layers", decomposed.install, torch, ops, known.layers)
     declared = say.guarded("policies", policies.install, torch, ops, known.layers, around)
     steps = say.guarded("optimizers", optimizers.install, torch, ops, known, around)
     if steps is not None:

@@ -152,6 +152,13 @@ for step in range(2):
     optimizer.step()
 """
 
+RECURRENT = """
+import torch
+layer = torch.nn.KIND(8, 8).to(torch.DTYPE)
+layer(torch.randn(3, 2, 8, dtype=torch.DTYPE))[0].float().sum().backward()
+torch.optim.SGD(layer.parameters(), lr=0.1).step()
+"""
+
 
 def has_torch():
     command = [PYTHON, "-c", "import torch"]
@@ -230,6 +237,15 @@ class Casts(unittest.TestCase):
             self.assertEqual(report["coverage"]["regrouped"], regrouped, report["coverage"])
             if regrouped:
                 self.assertIn("sorted by dtype", json.dumps(report["coverage"]["not_observed"]))
+
+    def test_layers_that_are_other_ops_in_16_bits_are_noted(self):
+        if not self.follows:
+            self.skipTest("this torch trains no recurrent layer in fp16 on a CPU")
+        for kind, dtype, noted in (("LSTM", "float16", True), ("LSTM", "float32", False), ("GRU", "float16", False)):
+            path = self.write(RECURRENT.replace("KIND", kind).replace("DTYPE", dtype))
+            shutil.rmtree(os.path.join(self.top, "run"), ignore_errors=True)
+            told = json.dumps(self.traced(path)["coverage"]["not_observed"])
+            self.assertEqual(f"{kind}: torch computes an LSTM in {dtype} by other ops" in told, noted, told)
 
     def test_a_backward_inside_a_hook_is_left_alone(self):
         self.gradients(["nested_in_hook"])

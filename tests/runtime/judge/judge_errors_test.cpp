@@ -67,6 +67,7 @@ TEST(Judge, MPT010OneOpInSeveralLayersIsOneFinding) {
 // A gradient whose relative L2 to the twin's is `error`.
 TensorSum gradient(std::string name, double error, double squares) {
     TensorSum t = tensor_sum(TensorKind::gradient, std::move(name), DType::bf16);
+    t.last.elements = kElements / 8;  // as many as one call of op_sum() makes
     t.sampled_twin_squares = squares;
     t.sampled_error_squares = error * error * squares;
     t.first_sample = Step{0};
@@ -126,6 +127,29 @@ TEST(Judge, MPT012ASumOfLosses) {
     EXPECT_EQ(find(judge(m), "MPT012"), nullptr) << "a residual stream";
 }
 
+// A product that is added up one of 96 columns at a time in bf16: no addend is absorbed, each addition rounds.
+TEST(Judge, MPT012ALongSumWhoseRoundingsAddUp) {
+    const auto error_of = [](double floors) { return floors * 0.425 / 256; };
+    RunModel m = healthy();
+    m.ops.push_back(op_sum("fc", "aten::mul", Phase::forward, DType::bf16, 1, 20));
+    m.ops.push_back(op_sum("fc", "aten::add", Phase::forward, DType::bf16, 1, 21));
+    OpRecord& sum = m.ops.back().total;
+    sum.calls = 96 * 8;
+    sum.elements = sum.compared = sum.loc_compared = sum.added = 96 * 8 * 64;
+    sum.error_squares = error_of(6) * error_of(6) * sum.twin_squares;
+    const Judgement j = judge(m);
+    ASSERT_NE(find(j, "MPT012"), nullptr) << text_of(j);
+    EXPECT_EQ(find(j, "MPT012")->severity, Severity::warning);
+    EXPECT_EQ(find(j, "MPT012")->layer, "fc");
+    EXPECT_THAT(find(j, "MPT012")->message, HasSubstr("it is off by 6.0 φ"));
+    OpRecord& addend = m.ops[m.ops.size() - 2].total;
+    addend.error_squares = error_of(5.5) * error_of(5.5) * addend.twin_squares;
+    EXPECT_EQ(find(judge(m), "MPT012"), nullptr) << "the addends were as wrong";
+    addend.error_squares = error_of(1) * error_of(1) * addend.twin_squares;
+    m.ops.back().total.calls = 24 * 8;
+    EXPECT_EQ(find(judge(m), "MPT012"), nullptr) << "a residual stream of 12 blocks";
+}
+
 TEST(Judge, MPT026AnOpOfBackwardThatCancels) {
     RunModel m = healthy();
     m.tensors = {gradient("pool.query.weight", 0.5, 1), gradient("head.weight", 0.01, 100)};
@@ -159,6 +183,20 @@ TEST(Judge, MPT026GradientsThatCancelInSoundRuns) {
     EXPECT_EQ(text_of(judge(m)), "") << "the gradients are right";
     m.tensors.clear();
     EXPECT_EQ(text_of(judge(m)), "") << "no gradient is compared";
+}
+
+// The sum over the batch that makes the gradient of a bias before a batch norm, after the product for the weight.
+TEST(Judge, MPT026TheGradientOfABiasIsNotTheWeights) {
+    RunModel m = healthy();
+    m.tensors = {gradient("fc.weight", 0.13, 1), gradient("fc.bias", 0.9, 1e-6)};
+    m.tensors[0].last.elements = 64 * 784;
+    m.tensors[1].last.elements = 64;
+    m.ops.push_back(cancelling("fc", 70000, 2));
+    m.ops.back().total.elements = m.ops.back().total.calls * 64;
+    m.ops.push_back(op_sum("fc", "aten::mm", Phase::backward, DType::bf16, 1, 4));
+    EXPECT_EQ(find(judge(m), "MPT026"), nullptr);
+    m.ops.back().total.first = 9;
+    EXPECT_NE(find(judge(m), "MPT026"), nullptr) << "a product makes the weight's gradient of it";
 }
 
 TEST(Judge, MPT023ANormInForwardIsAKernelOfTorch) {

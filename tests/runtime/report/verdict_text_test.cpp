@@ -31,6 +31,9 @@ TEST(VerdictText, BeginsWithTheVerdictAndTheFirstCause) {
     EXPECT_THAT(verdict_text(undeclared.model, undeclared.judgement),
                 HasSubstr("no   gradients are reduced in fp32"))
         << "a fact, where no policy says otherwise";
+    undeclared.judgement.checks = {{.sentence = "softmax runs in fp32", .evidence = ""}};
+    EXPECT_THAT(verdict_text(undeclared.model, undeclared.judgement),
+                HasSubstr("\n  -    softmax runs in fp32 (none was seen)\n"));
 }
 
 TEST(VerdictText, WithoutFindingsItPasses) {

@@ -54,6 +54,12 @@ TEST(Dump, ShowsEveryFieldOfEveryRecord) { expect_golden(dump_text(sample()), "d
 
 TEST(Info, OfARunFitsAScreen) { expect_golden(info_text(sample_run()), "info_run.txt"); }
 
+TEST(Info, AProcessWithoutRanksHasNoLineOfRanks) {
+    mp::trace::Run run = sample_run();
+    for (Recording& r : run.recordings) r.process.rank = Rank{}, r.process.world_size = -1;
+    EXPECT_EQ(info_text(run).find("\nranks "), std::string::npos) << info_text(run);
+}
+
 TEST(Info, OfOneRecording) { expect_golden(info_text(sample()), "info_recording.txt"); }
 
 TEST(Info, OfAHugeRunStillFitsAScreen) {

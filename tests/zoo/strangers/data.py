@@ -1,4 +1,6 @@
 """Random data sets in the form that the scripts of others read, written into the checkouts."""
+import gzip
+import json
 import os
 import pickle
 import random
@@ -81,7 +83,7 @@ def second(checkouts, python):
         f.writelines(" ".join(draw.choice(words) for _ in range(12)) + "\n" for _ in range(1200))
     edit(os.path.join(folder, "main.py"), {"hidden_size = 1024": "hidden_size = 96"})
     folder = at("Diffusion-Models-pytorch")
-    images(os.path.join(folder, "pictures"), draw)
+    images(os.path.join(folder, "pictures"))
     edit(os.path.join(folder, "ddpm_conditional.py"), {
         "noise_steps=1000": "noise_steps=8", "args.epochs = 300": "args.epochs = 1",
         "args.batch_size = 14": "args.batch_size = 2", 'args.device = "cuda"': 'args.device = "cpu"',
@@ -104,14 +106,129 @@ def second(checkouts, python):
                         "--always_save_checkpoint=True"], cwd=at("nanoGPT-LoRA"), check=True, capture_output=True)
 
 
-def images(folder, draw):
+def third(checkouts, _):
+    """The data sets of third.txt, and the small models and settings that a user would give."""
+    at = lambda *parts: os.path.join(checkouts, *parts)  # noqa: E731
+    draw = random.Random(5)
+    for part in range(2):
+        stories(at("llama2.c", "data", "tok64"), part)
+    for part in ("train", "validation"):
+        images(at("pytorch-image-models", "pictures", part), 12)
+    for folder in (at("diffusers", "examples", "unconditional_image_generation", "pictures"),
+                   at("improved-diffusion", "pictures"), at("open_clip", "src", "pictures"),
+                   at("accelerate", "examples", "pictures"), at("denoising-diffusion-pytorch", "pictures")):
+        images(folder, 12)
+    pets(at("accelerate", "examples", "pictures"))
+    edit(at("accelerate", "examples", "cv_example.py"), {
+        'create_model("resnet50d", pretrained=True': 'create_model("resnet18d", pretrained=False',
+        '"batch_size": 64, "image_size": 224': '"batch_size": 8, "image_size": 64', "num_workers=4": "num_workers=0"})
+    folder = at("diffusers", "examples", "unconditional_image_generation")
+    write(os.path.join(folder, "tiny", "config.json"), json.dumps({
+        "_class_name": "UNet2DModel", "sample_size": 32, "in_channels": 3, "out_channels": 3, "layers_per_block": 1,
+        "block_out_channels": [16, 32], "norm_num_groups": 8, "down_block_types": ["DownBlock2D", "AttnDownBlock2D"],
+        "up_block_types": ["AttnUpBlock2D", "UpBlock2D"]}))
+    pictures(at("lightning-hydra-template", "data"), "MNIST")
+    edit(at("lightning-hydra-template", "configs", "data", "mnist.yaml"), {"[55_000, 5_000, 10_000]": "[640, 32, 32]"})
+    edit(at("improved-diffusion", "improved_diffusion", "train_util.py"), {
+        "INITIAL_LOG_LOSS_SCALE = 20.0": "INITIAL_LOG_LOSS_SCALE = 10.0"})
+    with gzip.open(at("x-transformers", "data", "enwik8.gz"), "wb") as f:
+        f.write(bytes((i * i + i // 3) % 23 + 97 for i in range(20000)))
+    edit(at("x-transformers", "train_enwik8.py"), {"int(90e6)": "int(18e3)", "dim = 512": "dim = 64",
+                                                   "depth = 6": "depth = 2"})
+    edit(at("pytorch-cifar", "main.py"), {"\nnet = SimpleDLA()": "\nnet = ShuffleNetV2(0.5)",
+                                          "batch_size=128": "batch_size=32", "num_workers=2": "num_workers=0"})
+    edit(at("pytorch-cifar", "utils.py"), {"os.popen('stty size', 'r').read().split()": "24, 80"})
+    folder = at("open_clip", "src")
+    write(os.path.join(folder, "open_clip", "model_configs", "tiny.json"), json.dumps({
+        "embed_dim": 32, "vision_cfg": {"image_size": 64, "layers": 2, "width": 64, "patch_size": 16, "head_width": 16},
+        "text_cfg": {"context_length": 16, "vocab_size": 49408, "width": 32, "heads": 2, "layers": 2}}))
+    write(os.path.join(folder, "pictures.csv"), "filepath\ttitle\n" + "".join(
+        f"pictures/{label}/{i}.png\ta picture of {label} and {i}\n" for label in range(10) for i in range(12)))
+    tiny_llama(at("stanford_alpaca", "tiny"))
+    write(at("stanford_alpaca", "data.json"), json.dumps([
+        {"instruction": sentence(draw, 6), "input": "", "output": sentence(draw, 8)} for _ in range(64)]))
+    edit(at("stanford_alpaca", "train.py"), {"tokenizer=tokenizer, args=": "processing_class=tokenizer, args="})
+    edit(at("lightly", "examples", "pytorch_lightning", "byol.py"), {
+        "batch_size=256": "batch_size=32", "num_workers=8": "num_workers=0",
+        "pl.Trainer(max_epochs=10,": 'pl.Trainer(precision=__import__("sys").argv[1], max_epochs=10,'})
+    from_readme(at("denoising-diffusion-pytorch"))
+    table(at("Time-Series-Library", "data"), draw)
+
+
+def write(path, text):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(text)
+
+
+def stories(folder, part):
+    """Tokens of an alphabet of 64; the first part is for the evaluation."""
+    import numpy
+    os.makedirs(folder, exist_ok=True)
+    numpy.array([(i * i + i // 3 + part) % 61 for i in range(9000)], numpy.uint16).tofile(
+        os.path.join(folder, f"data{part}.bin"))
+
+
+def pets(folder):
+    """Pictures in one folder, whose names begin with their label."""
+    from PIL import Image
+    for label in range(10):
+        for i in range(12):
+            Image.open(os.path.join(folder, str(label), f"{i}.png")).save(os.path.join(folder, f"pet{label}_{i}.jpg"))
+
+
+def sentence(draw, length):
+    return " ".join(f"word{draw.randrange(200)}" for _ in range(length))
+
+
+def tiny_llama(folder):
+    """A Llama of two layers and a tokenizer of words, as from_pretrained reads them."""
+    import tokenizers
+    import torch
+    import transformers
+    words = {word: i for i, word in enumerate(["<unk>", "<s>", "</s>"] + [f"word{i}" for i in range(200)])}
+    made = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="<unk>"))
+    made.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    transformers.PreTrainedTokenizerFast(tokenizer_object=made, unk_token="<unk>", bos_token="<s>",
+                                         eos_token="</s>").save_pretrained(folder)
+    torch.manual_seed(1)
+    transformers.LlamaForCausalLM(transformers.LlamaConfig(
+        vocab_size=len(words), hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2, max_position_embeddings=128)).save_pretrained(folder)
+
+
+def from_readme(folder):
+    """The training of the README as a script, smaller."""
+    with open(os.path.join(folder, "README.md"), encoding="utf-8") as f:
+        code = f.read().split("you can use the `Trainer` class")[1].split("```python")[1].split("```")[0]
+    write(os.path.join(folder, "train.py"), "import sys\n" + code)
+    edit(os.path.join(folder, "train.py"), {
+        "dim = 64": "dim = 16", "(1, 2, 4, 8)": "(1, 2)", "image_size = 128": "image_size = 32",
+        "path/to/your/images": "pictures", "train_batch_size = 32": "train_batch_size = 8",
+        "amp = True": "amp = sys.argv[1] == \"amp\", mixed_precision_type = \"bf16\"",
+        "calculate_fid = True": "calculate_fid = False"})
+
+
+def table(folder, draw):
+    """Seven noisy waves, an hour a row."""
+    import datetime
+    import math
+    start = datetime.datetime(2020, 1, 1)
+    rows = [",".join([str(start + datetime.timedelta(hours=i)), *(
+        f"{math.sin(i / (3 + k)) + draw.random() / 5:.4f}" for k in range(7))]) for i in range(900)]
+    write(os.path.join(folder, "waves.csv"), "\n".join(["date,a,b,c,d,e,f,OT", *rows]) + "\n")
+
+
+def images(folder, count=1):
+    """So many pictures of each of 10 labels, in a folder of its name."""
     import numpy
     from PIL import Image
     for label in range(10):
         os.makedirs(os.path.join(folder, str(label)), exist_ok=True)
-        noise = numpy.random.RandomState(label).randint(0, 90, (80, 80, 3))
-        noise[:, 8 * label:8 * label + 8] += 150
-        Image.fromarray(noise.astype(numpy.uint8)).save(os.path.join(folder, str(label), "0.png"))
+        for i in range(count):
+            noise = numpy.random.RandomState(10 * i + label).randint(0, 90, (80, 80, 3))
+            noise[:, 8 * label:8 * label + 8] += 150
+            Image.fromarray(noise.astype(numpy.uint8)).save(os.path.join(folder, str(label), f"{i}.png"))
 
 
 def speech(folder):

@@ -1,9 +1,10 @@
-"""Runs scripts of strangers/second.txt with the defects of defects.txt, and asks whether mp-trace names their places.
+"""Runs scripts of second.txt with the defects of defects.txt, and asks whether mp-trace names their places.
 
-    defects.py --mp-trace BIN --checkouts DIR --results FILE [--most N] [--only PATTERN]
+    defects.py --mp-trace BIN --checkouts DIR --results FILE [--list third] [--most N] [--only PATTERN]
 
-Each runs with the defect and, as its good twin, with the same code in fp32, untraced and traced; the twin in fp32 too.
-The effect is that of mutants.py. A finding counts if the good twin does not have it. The scripts need the libraries of
+--list third: scripts of third.txt, defects of defects-third.txt. Each runs with the defect and, as its good twin, with
+the same code in fp32, untraced and traced; the good twin in fp32 too, with which mp-trace's fp32 twin is compared. The
+effect is that of mutants.py. A finding counts if the good twin does not have it. The scripts need the libraries of
 requirements.txt beside this file, in the Python of --python.
 """
 import os
@@ -14,13 +15,16 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.dirname(HERE)]
 import sets  # noqa: E402
 import mutants  # noqa: E402
+import score  # noqa: E402
 import strangers  # noqa: E402
-import data  # noqa: E402
 
 
-def programs():
-    scripts = {p["key"].split("/")[0]: p for p in reversed(list(strangers.programs("second")))}
-    for name, kind, root, layer in sets.rows(os.path.join(HERE, "defects.txt")):
+LISTS = {"second": "defects.txt", "third": "defects-third.txt"}
+
+
+def programs(listed="second"):
+    scripts = {p["key"].split("/")[0]: p for p in reversed(list(strangers.programs(listed)))}
+    for name, kind, root, layer in sets.rows(os.path.join(HERE, LISTS[listed])):
         yield {**scripts[name], "key": f"{name} {kind} {layer}", "kind": kind, "root": root, "layer": layer}
 
 
@@ -41,7 +45,8 @@ def measured(options, program):
             return line | {"why": f"no outermost module is a {program['root']}"}
         if precision == "low":
             trace = os.path.join(options.work, name + ".trace")
-            prefix = [options.mp_trace, "--mode", "trajectory", "-o", trace, "--no-build", "--"]
+            twin = ["--save-twin", os.path.join(options.work, name + ".twin")]
+            prefix = [options.mp_trace, "--mode", "trajectory", "-o", trace, "--no-build", *twin, "--"]
             done = strangers.run(options, program, "traced-" + name, precision, prefix, defect)
             report, gate = strangers.judged(options, trace)
             if report is None:
@@ -51,6 +56,10 @@ def measured(options, program):
     import numpy
     values = [numpy.load(os.path.join(options.work, name + ".json.npy")) for name in ("bad", "good", "fp32")]
     mutant = mutants.Mutant(0, program["kind"], "", "", program["layer"])
+    twin = strangers.twin_of(os.path.join(options.work, "good.twin"))
+    line |= {"twin": [sum(h in twin for h in runs["fp32"][2]["hashes"]), len(runs["fp32"][2]["hashes"])],
+             "backwards": len(runs["good"][2]["losses"]), "optimizer_steps": runs["good"][2]["steps"],
+             "told": score.of_report(reports["good"], {"ran": [], "all": []})}
     return line | {"ran": True, "effect": mutants.effect(*values)} | mutants.judged(mutant, *reports.values()) | {
         "good": [f"{f['severity']} {f['rule']} {f.get('layer')} {f.get('op')}" for f in reports["good"]["findings"]
                  if f["severity"] != "note"]}
@@ -59,16 +68,18 @@ def measured(options, program):
 def in_short(line):
     return (f"effect {line['effect']:.2f} place {line['place']} gate {line['bad_gate']} {line['said'][:3]} "
             f"good gate {line['good_gate']} {line['good']} "
+            f"twin {line['twin']} {score.explained(line['told'])} "
             f"transparent {line['bad_transparent'], line['good_transparent']}")
 
 
 def main():
     parser = sets.parser(__doc__)
+    parser.add_argument("--list", choices=LISTS, default="second")
     parser.add_argument("--most", default="60", help="backwards after which a script ends")
     options = parser.parse_args()
     options.mp_trace, options.checkouts = os.path.abspath(options.mp_trace), os.path.abspath(options.checkouts)
-    data.second(options.checkouts, options.python)
-    sets.record(options, programs(), lambda program: measure(options, program), in_short)
+    strangers.LISTS[options.list](options.checkouts, options.python)
+    sets.record(options, programs(options.list), lambda program: measure(options, program), in_short)
     return 0
 
 

@@ -32,6 +32,7 @@ sys.path += OURS
 import lowered  # noqa: E402
 import stand_in  # noqa: E402
 sys.path[-len(OURS):] = []  # the script's own modules may have such names
+KINDS = {**lowered.KINDS, **lowered.STRONGER, **lowered.MORE}
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--most", type=int, default=60)  # backwards
@@ -73,7 +74,7 @@ def listed(module):
     """Notes the layers of the outermost module that each kind fits."""
     name = type(module).__name__
     rows = [[each, name, *(n for n, m in module.named_modules() if n and fits(m))]
-            for each, (_, _, fits) in {**lowered.KINDS, **lowered.MORE}.items()]
+            for each, (_, _, fits) in KINDS.items()]
     layers[name] = [row for row in rows if len(row) > 2]
 
 
@@ -81,7 +82,7 @@ def lowers(module):
     """Puts the defect into the first outermost module of its class."""
     if type(module).__name__ != root or changed:
         return
-    change, low, _ = {**lowered.KINDS, **lowered.MORE}[kind]
+    change, low, _ = KINDS[kind]
     after_step = change(module, layer, low if form == "bad" else torch.float32)
     changed.append(module)
     if after_step:

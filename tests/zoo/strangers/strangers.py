@@ -1,6 +1,6 @@
 """Runs the scripts of strangers/list.txt untraced, in fp32, and under mp-trace in two modes; JSON lines in a file.
 
-    strangers.py --mp-trace BIN --checkouts DIR --results FILE [--list second] [--only PATTERN]
+    strangers.py --mp-trace BIN --checkouts DIR --results FILE [--list second|third] [--only PATTERN]
 
 DIR has a checkout of each repository at its commit. Nothing of them is kept here. Their data sets are replaced by
 random ones of the same form (data.py), written into the checkouts. Their libraries: requirements.txt beside this file.
@@ -19,7 +19,7 @@ import compare  # noqa: E402
 import data  # noqa: E402
 import score  # noqa: E402
 
-LISTS = {"list": data.first, "second": data.second}
+LISTS = {"list": data.first, "second": data.second, "third": data.third}
 
 
 def programs(listed):
@@ -47,14 +47,15 @@ def result_of(path):
 def run(options, program, name, precision, prefix=(), more=()):
     """(exit status, last line of stderr, what stranger.py tells); in the checkout's folder."""
     checkout = sets.checkout(options, program)
+    folder = os.path.join(checkout, program["folder"])
     out = os.path.join(options.work, name + ".json")
     if os.path.exists(out):
         os.remove(out)
     env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1", "WANDB_MODE": "disabled",
-           "MPLBACKEND": "Agg",
-           "PYTHONPATH": os.pathsep.join(filter(None, (checkout, os.environ.get("PYTHONPATH")))), "PYTHONHASHSEED": "1"}
+           "MPLBACKEND": "Agg", "PYTHONHASHSEED": "1",
+           "PYTHONPATH": os.pathsep.join(filter(None, (checkout, folder, os.environ.get("PYTHONPATH"))))}
     done = subprocess.run([*prefix, *command(options, program, precision, out, more)],
-                          cwd=os.path.join(checkout, program["folder"]), env=env, capture_output=True, text=True,
+                          cwd=folder, env=env, capture_output=True, text=True,
                           timeout=900)
     with open(os.path.join(options.work, name + ".log"), "w", encoding="utf-8") as f:
         f.write(done.stdout + "\n---- stderr\n" + done.stderr)

@@ -1,0 +1,29 @@
+"""Notes layers that torch computes by other ops in 16 bits than in fp32. The twin repeats the ops of the run, so it is
+not the fp32 run in every bit there."""
+from . import say, wrappers
+
+
+def _is_fused(torch, dtype):
+    """Whether the CPU's fused kernel of an LSTM trains in that dtype."""
+    if dtype is not torch.bfloat16:
+        return dtype is not torch.float16
+    try:
+        return torch.ops.mkldnn._is_mkldnn_bf16_supported()
+    except (AttributeError, RuntimeError):  # an older torch
+        return True
+
+
+def of_root(torch, ops, modules):
+    """`modules`: (layer, module) of a model that is called for the first time."""
+    for layer, module in modules:
+        if not wrappers.is_a(module, ("LSTM",)):
+            continue
+        weight = next(module.parameters(), None)
+        if weight is not None and weight.device.type == "cpu" and not _is_fused(torch, weight.dtype):
+            name = str(weight.dtype).rpartition(".")[2]
+            ops.note("not_observed", f"{layer}: torch computes an LSTM in {name} by other ops than in fp32, so the "
+                                     "twin's last bits are not those of an fp32 run")
+
+
+def install(torch, ops, known):
+    known.on_root.append(lambda modules: say.guarded("decomposed layers", of_root, torch, ops, modules))
