@@ -144,19 +144,27 @@ void mark_used(const Program& program, std::vector<Engine>& engines) {
     if (std::ranges::none_of(engines, is_policy_engine)) return;
     bool open = false;
     std::vector<const Call*> used;
+    std::vector<Symbol> named;  // of another file: policies.bf16
     for (const Function* f : program.functions()) {
         for (const Call& call : f->calls) {
             const Operand* policy = policy_argument(call);
             if (!policy || policy->constant.str() == "None") continue;
             const Call* made = call_of(*f, *policy);
             const bool is_policy = made && made->kind == CallKind::constructor;
-            is_policy ? used.push_back(made) : void(open = true);
+            if (is_policy)
+                used.push_back(made);
+            else if (!policy->refers.empty())
+                named.push_back(policy->refers);
+            else
+                open = true;
         }
     }
     for (Engine& made : engines) {
         if (!is_policy_engine(made)) continue;
         const bool direct = std::ranges::find(used, made.call) != used.end();
-        made.used = direct ? Switch::on : open ? Switch::unknown : Switch::off;
+        const bool by_name = std::ranges::any_of(
+            named, [&](Symbol name) { return leaf(name.str()) == leaf(made.call->result.name.str()); });
+        made.used = direct || by_name ? Switch::on : open ? Switch::unknown : Switch::off;
     }
 }
 

@@ -33,9 +33,10 @@ void report(const RuleContext& context, const Function& f, const SourceSpan& spa
          out);
 }
 
-// A policy that nothing takes: no call of its function does, and where it has a name, nothing else names it.
+// A policy that nothing takes: every module that is wrapped gets another one, no call of its function takes it, and
+// where it has a name, no argument names it.
 bool is_left_unused(const RuleContext& context, const Engine& engine) {
-    if (!engine.call) return false;
+    if (!engine.call || engine.used != Switch::off) return false;
     const Function& f = *engine.function;
     const Symbol name = engine.call->result.name;
     const std::int32_t made = index_of(f, *engine.call);
