@@ -533,7 +533,8 @@ class Failing(Traced):
 
     def test_a_source_that_fails_stops_alone_and_the_program_notices_nothing(self):
         for source, name in self.SOURCES.items():
-            for point in (1, 2, 7, 30):
+            # The times come in a few parts, at the start and at the end.
+            for point in (1, 2) if source == "activity" else (1, 2, 7, 30):
                 with self.subTest(source=source, point=point):
                     report = self.trace("--spawn", 2, "--steps", 3, options=["--device-times"],
                                         MP_TRACE_TEST_FAIL=f"{source}:{point}")
