@@ -44,8 +44,8 @@ private:
     bool cpp_only_ = false;
 };
 
-// What makes a tensor, a module or a cast low: dtypes by all their names (analyzer/python/library/library.txt), and what
-// loads a file that can hold such a name (analyzer/python/library/data_calls.cpp).
+// What makes a tensor, a module or a cast low: dtypes by all their names (analyzer/python/library/library.txt), and
+// what loads a file that can hold such a name (analyzer/python/library/data_calls.cpp).
 inline constexpr std::array<std::string_view, 14> kLowDtypes{
     "<half>", "Half", "float16", "Float16",     "bf16",      "fp16",      "float8",
     "fp8",    "e4m3", "e5m2",    "set_default", "safe_load", "OmegaConf", "hydra.main"};
