@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/judge/judge.hpp"
+
 namespace mp::trace {
 
 std::vector<FigureBasis> figures_of(const RunModel& model) {
