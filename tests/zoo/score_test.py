@@ -138,6 +138,11 @@ class Places(unittest.TestCase):
         self.assertLessEqual(len({m.name for m in drawn}), 2)
         self.assertEqual({m.layer for m in drawn if m.kind == "state"}, {"z"})
 
+    def test_kept_files_are_in_a_folder_of_the_first_of_several(self):
+        mutant = mutants.Mutant(3, "cast", "vision.py", "a", "x")
+        self.assertEqual(zoo.key_of([mutant, mutant]), mutant.key)
+        self.assertEqual(zoo.key_of([{"key": "3 cast a"}]), "3 cast a")
+
     def test_the_table_names_the_list_that_is_not_the_first(self):
         self.assertNotIn("--list", tables.mutants_text([]))
         self.assertEqual(tables.mutants_text([], "tests/zoo/other.txt").count("--list tests/zoo/other.txt "), 2)

@@ -134,12 +134,19 @@ def measure(options, program, work):
                    "steps_right": len(report["steps"]) == STEPS, "seconds": round(time.monotonic() - began, 1)}
 
 
+def key_of(item):
+    """Of a program, a mutant or its results; of several, that of the first."""
+    if isinstance(item, list):
+        return key_of(item[0])
+    return item["key"] if isinstance(item, dict) else item.key
+
+
 def record(options, items, measured, in_short):
     """Appends the lines of each item to the results file as soon as they exist. `measured` returns one or a list."""
     runs.TIMEOUT = 3000  # seconds: these batches run at a low priority beside other work
 
     def one(item):
-        work = os.path.join(options.keep, item.key) if options.keep else tempfile.mkdtemp(prefix="mp-zoo-")
+        work = os.path.join(options.keep, key_of(item)) if options.keep else tempfile.mkdtemp(prefix="mp-zoo-")
         shutil.rmtree(work, ignore_errors=True)
         try:
             return measured(item, os.path.abspath(work))
