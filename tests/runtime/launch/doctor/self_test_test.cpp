@@ -88,6 +88,16 @@ TEST(SelfTest, InsideTheBandButFarFromItsOwnFloorIsWrong) {
     EXPECT_EQ(count(self_test_section(unknown), Verdict::no), 3u);
 }
 
+TEST(SelfTest, AKernelThatRoundsMoreThanOnceIsExpectedToShowIt) {
+    std::vector<trace::OpRecord> ops = right();
+    ops[0] = op("aten::mm", 1.87e-2);
+    SelfTestFacts facts = facts_of(std::move(ops));
+    facts.kernels["matmul"] = 1.872e-2;
+    EXPECT_EQ(count(self_test_section(facts), Verdict::ok), 5u);
+    facts.kernels["matmul"] = 1.80e-2;
+    EXPECT_EQ(count(self_test_section(facts), Verdict::no), 1u);
+}
+
 TEST(SelfTest, AnOperationThatWasNotRecordedOrIsNotFiniteFails) {
     std::vector<trace::OpRecord> ops = right();
     ops.erase(ops.begin());
@@ -124,8 +134,9 @@ TEST(SelfTest, StepsProcessesAndOverloadsAddUp) {
 TEST(SelfTest, TheScriptsOwnLinesAreReadAndOthersAreNot) {
     const char* const out =
         "floor matmul 0.00166\nfloor gelu x\nfloor dropout -1\nfloors y 2\n floor z 1\nfloor\n"
-        "digest abc\n";
-    EXPECT_EQ(floors_of(out), (std::map<std::string, double>{{"matmul", 0.00166}}));
+        "kernel gelu 0.002\ndigest abc\n";
+    EXPECT_EQ(errors_of(out, "floor"), (std::map<std::string, double>{{"matmul", 0.00166}}));
+    EXPECT_EQ(errors_of(out, "kernel"), (std::map<std::string, double>{{"gelu", 0.002}}));
     EXPECT_EQ(digest_of(out), "abc");
     EXPECT_EQ(digest_of("digest\n"), "");
 }
