@@ -58,6 +58,15 @@ for step in range(2):
     optimizer.step()
 """
 
+# Whether this torch's products of bf16 round more than once: torch 1.13 without AVX-512.
+ROUNDS_OFTEN = """
+import torch
+torch.manual_seed(0)
+a, b = torch.randn(64, 64).bfloat16(), torch.randn(64, 64).bfloat16()
+exact = a.double() @ b.double()
+print((torch.mm(a, b).double() - exact).norm() > 1.1 * (exact.float().bfloat16().double() - exact).norm())
+"""
+
 
 @needs_torch()
 class Measured(TracedTest):
@@ -99,7 +108,9 @@ class Measured(TracedTest):
             self.assertEqual(product["dtype"], "bf16")
             self.assertAlmostEqual(product["introduced_phi"], 1, delta=0.05)
             self.assertGreaterEqual(product["total_phi"], 0.9 * product["introduced_phi"])
-        self.assertEqual(self.rules(report), [])
+        answer = subprocess.run([PYTHON, "-c", ROUNDS_OFTEN], capture_output=True, text=True, timeout=200).stdout
+        often = "True" in answer
+        self.assertEqual([(f["rule"], f["op"]) for f in report["findings"]], [("MPT010", "aten::mm")] if often else [])
 
     def test_inherited_and_introduced_errors_add_up(self):
         report = self.trace(TRAIN)
