@@ -29,6 +29,7 @@ def train(net, batches, optimizer):
         scaler.step(optimizer)
         scaler.update()
 """
+CALL = "train(None, (), None)\n"  # in a script that runs another function of its own: else nothing runs this one
 RULE = b"MP203"
 
 
@@ -128,10 +129,10 @@ def valid():
     yield "deletes_and_globals.py", DEFECT + "def f():\n    global torch, train\n    del torch\n    nonlocal_ = 1\n"
     yield "yield_everywhere.py", DEFECT + "def f():\n    x = yield\n    y = yield from (yield)\n    return (yield x)\n"
     yield "contextmanager_without_yield.py", ("import contextlib\n@contextlib.contextmanager\ndef c():\n    return 1\n"
-                                               "with c(): pass\n") + DEFECT
+                                               "with c(): pass\n") + DEFECT + CALL
     yield "contextmanager_many_yields.py", ("import contextlib\n@contextlib.contextmanager\ndef c(x):\n"
                                              "    if x:\n        yield 1\n    else:\n        yield 2\n"
-                                             "with c(1): pass\n") + DEFECT
+                                             "with c(1): pass\n") + DEFECT + CALL
     yield "return_everywhere.py", DEFECT + "def f():\n    return 1\n    return 2\n    while True:\n        return 3\n"
     yield "loop_controls.py", DEFECT + ("while True:\n    while True:\n        break\n    else:\n        continue\n"
                                        "else:\n    pass\n")
