@@ -8,15 +8,12 @@
 #include "analyzer/python/data_files.hpp"
 #include "analyzer/python/json_reader.hpp"
 #include "analyzer/python/library/data_calls.hpp"
+#include "analyzer/python/library/dotted.hpp"
 #include "kernels/base/paths.hpp"
 #include "kernels/numerics/op.hpp"
 
 namespace mp::lint::python {
 namespace {
-
-bool is_one_of(std::string_view name, std::span<const std::string_view> names) {
-    return std::ranges::find(names, name) != names.end();
-}
 
 bool mentions_any(std::string_view text, std::span<const std::string_view> parts) {
     return std::ranges::any_of(

@@ -3,19 +3,15 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <span>
 
 #include "analyzer/python/builder.hpp"
 #include "analyzer/python/builtins.hpp"
+#include "analyzer/python/library/dotted.hpp"
 
 namespace mp::lint::python {
 namespace {
 
 constexpr int kDeepest = 4;  // of list(tqdm(x)), and of (p.detach().clone() for p in x)
-
-bool is_one_of(std::string_view name, std::span<const std::string_view> names) {
-    return std::ranges::find(names, name) != names.end();
-}
 
 const Call* call_at(const Function& f, std::int32_t index) {
     return index == kNone ? nullptr : &f.calls[static_cast<std::size_t>(index)];

@@ -4,20 +4,16 @@
 
 #include <algorithm>
 #include <array>
-#include <span>
 #include <string>
 
 #include "analyzer/python/constants.hpp"
+#include "analyzer/python/library/dotted.hpp"
 
 namespace mp::lint::python {
 namespace {
 
 constexpr std::size_t kDeepest = 32;
 constexpr std::string_view kNoName = ".";
-
-bool is_one_of(std::string_view text, std::span<const std::string_view> words) {
-    return std::ranges::find(words, text) != words.end();
-}
 
 // What a plain scalar is, as PyYAML decides it (YAML 1.1).
 constexpr std::array<std::string_view, 5> kNull{"", "~", "null", "Null", "NULL"};

@@ -133,8 +133,7 @@ std::optional<Introduced> introduced_by(const Case& c, const GradientShares& sha
 std::string advice_for(const OpRecord& op) {
     if (op.op.starts_with("cublas"))
         return "set CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION, or give cublasLtMatmul an algorithm "
-               "whose "
-               "reduction scheme is COMPUTE_TYPE";
+               "whose reduction scheme is COMPUTE_TYPE";
     if (is_matrix_product(op.op)) return "accumulate in fp32: allow no reduced-precision reduction here";
     const std::string name = base_name(op.op);
     // Their backward sums the gradients of weight and bias over all rows in the results' dtype.

@@ -1,17 +1,11 @@
 #include "analyzer/python/library/data_calls.hpp"
 
-#include <algorithm>
 #include <array>
-#include <span>
 
 #include "analyzer/python/library/dotted.hpp"
 
 namespace mp::lint::python {
 namespace {
-
-bool is_one_of(std::string_view name, std::span<const std::string_view> names) {
-    return std::ranges::find(names, name) != names.end();
-}
 
 // The text of a keyword of a decorator: "conf" of `hydra.main(config_path='conf', ...)`.
 std::string keyword_text(std::string_view call, std::string_view keyword) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <span>
 #include <string_view>
 
 namespace mp::lint::python {
@@ -11,5 +13,9 @@ inline std::string_view home_of(std::string_view dotted) {
     return dot == std::string_view::npos ? std::string_view() : dotted.substr(0, dot);
 }
 inline std::string_view first_part(std::string_view dotted) { return dotted.substr(0, dotted.find('.')); }
+
+inline bool is_one_of(std::string_view name, std::span<const std::string_view> names) {
+    return std::ranges::find(names, name) != names.end();
+}
 
 }  // namespace mp::lint::python
