@@ -29,6 +29,9 @@ FAULTS = [
     "cuptiSubscribe=39,cuptiSubscribe_v2=39", "cuptiEnableCallback=7", "cuptiEnableDomain=7", "cuptiGetVersion=999",
 ]
 
+# A note of a busy machine: a call that was only made, because another thread held the device for 5 ms.
+WAITED = "calls of libraries while another thread waited for the device"
+
 
 def environment(**more):
     clean = {k: v for k, v in os.environ.items()
@@ -350,9 +353,9 @@ class SeveralDevices(Traced):
             with self.subTest(how=how):
                 report, dump = self.train(how, "healthy")
                 self.assertEqual(self.found(report), set())
-                # Its products are in fp16, and it does not forbid sums in fp16.
-                self.assertEqual([n["text"] for n in report["notes"] if n["kind"] != "end"],
-                                 ["products that leave it to cuBLAS whether it adds in 16 bits"])
+                # Its products are in fp16, and it does not forbid sums in fp16. On a busy machine a thread may wait.
+                self.assertEqual({n["text"] for n in report["notes"] if n["kind"] != "end"} - {WAITED},
+                                 {"products that leave it to cuBLAS whether it adds in 16 bits"})
                 self.assertEqual(len(report["steps"]), 5)
                 # The process has no rank of its own, and nothing is missing.
                 run_of = report["run"]
