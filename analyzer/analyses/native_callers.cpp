@@ -229,10 +229,10 @@ PythonCallers python_callers(const Program& program, const Function& f) {
 }
 
 // forward of an autograd function: the tensors that backward gets have its dtypes.
-const Function& forward_of(const RuleContext& context, const Function& f) {
-    if (leaf(f.name.str()) != "backward" || f.parent_class.empty()) return f;
-    const Function* forward = classes_of(context).method(f.parent_class, "forward");
-    return forward ? *forward : f;
+const Function* forward_of(const RuleContext& context, const Function* f) {
+    if (leaf(f->name.str()) != "backward" || f->parent_class.empty()) return f;
+    const Function* forward = classes_of(context).method(f->parent_class, "forward");
+    return forward ? forward : f;
 }
 
 // Who passes half: the program, or only code that tries it out.
@@ -263,7 +263,7 @@ Passes tensors_passed(const RuleContext& context, const PythonCaller& caller, co
 
 Passes half_passed(const RuleContext& context, const PythonCaller& caller) {
     constexpr std::array<std::string_view, 3> kHalves{"half", "float16", "bfloat16"};
-    const Function& forward = forward_of(context, *caller.function);
+    const Function& forward = *forward_of(context, caller.function);
     const Passes casts = by(context, *caller.function, *caller.call);
     if (const std::string_view cast = cast_inputs(forward); !cast.empty())
         return any_of(cast, kHalves) ? casts : Passes::nobody;
@@ -309,7 +309,7 @@ bool passes_fp32(const RuleContext& context, const PythonCaller& caller) {
 
 bool runs_in_fp32(const RuleContext& context, const PythonCaller& caller) {
     return cast_inputs(*caller.function) == "float32" ||
-           cast_inputs(forward_of(context, *caller.function)) == "float32" || passes_fp32(context, caller);
+           cast_inputs(*forward_of(context, caller.function)) == "float32" || passes_fp32(context, caller);
 }
 
 }  // namespace
