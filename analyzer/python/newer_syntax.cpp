@@ -23,7 +23,7 @@ public:
             else if (is_word(text_[at_]))
                 take_word();
             else
-                ++at_;
+                take_mark();
         }
         return changed_ ? std::move(text_) : std::string{};
     }
@@ -34,6 +34,7 @@ private:
         const std::size_t begin = at_;
         while (at_ < text_.size() && is_word(text_[at_])) ++at_;
         const std::string word = text_.substr(begin, at_ - begin);
+        begins_value_ = word == "return" || word == "yield" || word == "in";
         if (at_ < text_.size() && (text_[at_] == '"' || text_[at_] == '\'')) {
             const std::size_t t = word.find_first_of("tT");
             constexpr std::size_t kLongestPrefix = 2;
@@ -47,13 +48,32 @@ private:
         if (at_ < text_.size() && text_[at_] == '[') blank_defaults();
     }
 
+    void take_mark() {
+        const char c = text_[at_];
+        if (c == ' ' && depth_ == 0 && begins_value_) name_splat();
+        depth_ += (c == '(' || c == '[' || c == '{') - (c == ')' || c == ']' || c == '}');
+        if (c != ' ') begins_value_ = c == ',' || c == '=';
+        ++at_;
+    }
+
+    // In a tuple without parentheses the grammar wants a name after the star, not a bracket. With a name in the place
+    // of the blank the star is before an unknown call or table.
+    void name_splat() {
+        const std::string_view next = std::string_view(text_).substr(at_ + 1, 2);
+        if (next != "*(" && next != "*[") return;
+        text_[at_] = '*';
+        text_[at_ + 1] = '_';
+        changed_ = true;
+    }
+
     // Of the type parameters that begin here.
     void blank_defaults() {
-        int depth = 0;
-        for (bool blank = false; at_ < text_.size(); ++at_) {
+        int depth = 1;
+        ++at_;
+        for (bool blank = false; depth > 0 && at_ < text_.size(); ++at_) {
             const char c = text_[at_];
             depth += (c == '[' || c == '(') - (c == ']' || c == ')');
-            if (depth == 0) return;
+            if (depth == 0) continue;
             if (depth == 1 && (c == '=' || c == ',')) blank = c == '=';
             if (blank && c != '\n') text_[at_] = ' ', changed_ = true;
         }
@@ -77,6 +97,8 @@ private:
 
     std::string text_;
     std::size_t at_ = 0;
+    int depth_ = 0;              // of open brackets
+    bool begins_value_ = false;  // what came before
     bool changed_ = false;
 };
 
