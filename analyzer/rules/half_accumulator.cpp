@@ -8,7 +8,7 @@
 // Silent Float accumulators with a half store at the end; max, min and products; templates that are
 //        only instantiated with float. Few terms are a note: 32 in sequence, or a tree over 16; so
 //        is a tree whose steps add in float, and a residual connection per layer. Sums of squares are
-//        MP405's, which knows their worse range.
+//        MP405's, which knows their worse range. An accumulator is reported once in a function.
 // Tests  testdata/lint/MP401.md, tests/analyzer/rules/half_accumulator_test.cpp
 
 #include <algorithm>
@@ -87,12 +87,24 @@ std::string message_of(const Accumulation& a) {
            stalls_at(a.dtype) + and_overflows(a.dtype);
 }
 
-std::vector<Note> notes_of(const Accumulation& a) {
+// The statements that add to one accumulator: an unrolled loop has one for each step.
+std::vector<const Accumulation*> additions(const Function& f, const Accumulation& a) {
+    std::vector<const Accumulation*> found;
+    for (const Accumulation& other : f.accumulations) {
+        const bool is_same = a.declared.known() && other.declared == a.declared && other.name == a.name;
+        if (&other == &a || (is_same && other.form == a.form && is_sum(other))) found.push_back(&other);
+    }
+    return found;
+}
+
+std::vector<Note> notes_of(const Accumulation& a, const std::vector<const Accumulation*>& all) {
     std::vector<Note> notes;
     if (a.declared.known())
         notes.push_back({a.declared, "the accumulator is declared here as " + std::string(label(a.dtype))});
     if (a.through_span.known())
         notes.push_back({a.through_span, std::string(a.through.str()) + " adds here"});
+    if (all.size() > 1)
+        notes.push_back({all.back()->span, "the last of " + std::to_string(all.size()) + " such statements"});
     return notes;
 }
 
@@ -130,15 +142,19 @@ void check(const RuleContext& context, Findings& out) {
     check_python(context, out);
     for_each(context, &Function::accumulations, [&](const Function& f, const Accumulation& a) {
         if (is_python(f) || !is_sum(a)) return;
+        // One accumulator is one report: at the first of its worst statements.
+        const std::vector<const Accumulation*> all = additions(f, a);
+        const auto severity = [&](const Accumulation* one) { return severity_of(context, f, *one); };
+        if (*std::ranges::max_element(all, {}, severity) != &a) return;
         emit(context, f,
              {.rule = "MP401",
-              .severity = severity_of(context, f, a),
+              .severity = severity(&a),
               .span = a.span,
               .message = message_of(a),
               .fix = a.form == AccumulateForm::tree
                          ? "reduce in float and convert the result once"
                          : "keep the accumulator in float and convert once, when it is stored",
-              .notes = notes_of(a),
+              .notes = notes_of(a, all),
               .function = {}},
              out);
     });

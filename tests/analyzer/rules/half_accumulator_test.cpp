@@ -71,6 +71,17 @@ TEST(HalfAccumulator, MessageNamesTheDtypeAndWhereTheSumStops) {
     EXPECT_EQ(bf16[0].message, "accumulator 'acc' is bf16: a sum of ones stops growing at 256");
 }
 
+TEST(HalfAccumulator, AnAccumulatorIsReportedOnceAtTheFirstOfItsWorstStatements) {
+    const std::string few = "accumulate 8:5 acc dtype=fp16 declared=5:10 trips=8";
+    const std::string first = "accumulate 9:5 acc dtype=fp16 declared=5:10";
+    const std::string second = "accumulate 10:5 acc dtype=fp16 declared=5:10";
+    EXPECT_THAT(mp401(few + "\n" + first + "\n" + second), ElementsAre("error 9"));
+    const std::string another = "accumulate 10:5 acc dtype=fp16 declared=6:10";
+    EXPECT_THAT(mp401(first + "\n" + another), ElementsAre("error 9", "error 10"));
+    EXPECT_THAT(mp401("accumulate 8:5 acc dtype=fp16\naccumulate 9:5 acc dtype=fp16"),
+                ElementsAre("error 8", "error 9"));
+}
+
 TEST(HalfAccumulator, HelperIsANoteAndTheLoopIsThePlace) {
     const auto found = findings("MP401", {kernel("accumulate 8:5 acc dtype=fp16 form=call through=hadd2 "
                                                  "through_span=3:9 declared=7:5")});
