@@ -76,6 +76,7 @@ public:
 
     // The body is compiled for a wider dtype too. A dispatch macro writes its lambda once for each dtype.
     bool has_wide_variant(const Function& f) const {
+        if (is_python(f)) return false;
         return std::ranges::any_of(variants_.at(place_of(f)), [&](const Function* other) {
             if (other->usr == f.usr) return false;
             return f.kind == FunctionKind::lambda ? written_in(*other) == written_in(f)
@@ -219,6 +220,10 @@ PythonCallers python_callers(const Program& program, const Function& f) {
             const Function* owner = program.owner(*caller);
             if (!owner) {
                 found.are_all = false;
+                continue;
+            }
+            if (is_python(*owner)) {  // of a function that the module registers
+                found.calls.push_back({owner, caller, at});
                 continue;
             }
             const Symbol from = written_in(*owner);
