@@ -40,14 +40,21 @@ std::uint64_t terms(const Accumulation& a) {
     return a.trips < 63 ? std::uint64_t{1} << a.trips : 0;
 }
 
+// What one expression and another call the array by: "x" of `x + i * width` and of `this->x`.
+std::string_view spelling_of(const Operand& value) {
+    constexpr std::string_view kThis = "this->";
+    const std::string_view text = naming(value);
+    return text.starts_with(kThis) ? text.substr(kThis.size()) : text;
+}
+
 // "x" of `x + i * width`: the rows of one array.
 std::string_view array_of(const Operand& value) {
-    const std::string_view text = naming(value);
+    const std::string_view text = spelling_of(value);
     const auto is_part = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
     return text.substr(0, static_cast<std::size_t>(std::ranges::find_if_not(text, is_part) - text.begin()));
 }
 
-bool is_row(const Operand& value) { return array_of(value).size() < naming(value).size(); }
+bool is_row(const Operand& value) { return array_of(value).size() < spelling_of(value).size(); }
 
 bool is_pointer(const Operand& value) { return value.shape == Shape::pointer && !array_of(value).empty(); }
 
@@ -130,17 +137,17 @@ void check(const RuleContext& context, Findings& out) {
     check_python(context, out);
     for_each(context, &Function::accumulations, [&](const Function& f, const Accumulation& a) {
         if (is_python(f) || !is_sum(a)) return;
-        emit(context, f,
-             {.rule = "MP401",
-              .severity = severity_of(context, f, a),
-              .span = a.span,
-              .message = message_of(a),
-              .fix = a.form == AccumulateForm::tree
-                         ? "reduce in float and convert the result once"
-                         : "keep the accumulator in float and convert once, when it is stored",
-              .notes = notes_of(a),
-              .function = {}},
-             out);
+        emit_sum(context, f,
+                 {.rule = "MP401",
+                  .severity = severity_of(context, f, a),
+                  .span = a.span,
+                  .message = message_of(a),
+                  .fix = a.form == AccumulateForm::tree
+                             ? "reduce in float and convert the result once"
+                             : "keep the accumulator in float and convert once, when it is stored",
+                  .notes = notes_of(a),
+                  .function = {}},
+                 out);
     });
 }
 
