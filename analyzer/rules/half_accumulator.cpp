@@ -7,8 +7,9 @@
 // Fix    Accumulate in float and convert once, when the result is stored.
 // Silent Float accumulators with a half store at the end; max, min and products; templates that are
 //        only instantiated with float. Few terms are a note: 32 in sequence, or a tree over 16; so
-//        is a tree whose steps add in float, and a residual connection per layer. Sums of squares are
-//        MP405's, which knows their worse range.
+//        is a tree whose steps add in float, and a residual connection per layer, and what a program offers with an
+//        fp32 sum too. A Python loop whose length is not known is a warning. Sums of squares are MP405's, which knows
+//        their worse range.
 // Tests  testdata/lint/MP401.md, tests/analyzer/rules/half_accumulator_test.cpp
 
 #include <algorithm>
@@ -115,15 +116,16 @@ bool adds_tiles(const Accumulation& a) {
 }
 
 // Python: tensors that a loop adds up. Where autocast decides the dtype, the terms are few as a rule
-// and their number is not known.
+// and their number is not known. A loop over the items of a list may have a few of them too: experts, heads, codebooks.
 void check_python(const RuleContext& context, Findings& out) {
     for (const Accumulator& a : python_accumulators(context)) {
         if (a.over_steps || !a.proven || adds_tiles(*a.fact)) continue;
         Accumulation known = *a.fact;
         known.dtype = a.dtype;
+        const Severity most = known.trips == 0 ? Severity::warning : Severity::error;
         emit(context, *a.function,
              {.rule = "MP401",
-              .severity = severity_of(context, *a.function, known),
+              .severity = std::min(severity_of(context, *a.function, known), most),
               .span = known.span,
               .message = message_of(known),
               .fix = "keep the accumulator in fp32 and convert once, after the loop",
