@@ -129,7 +129,8 @@ TEST(HalfAccumulator, AnInstantiationWithTheSameInputsThatSumsInFloatIsTheCaller
                     {two_kernels(instance("fp16", "fp16"), kHalfSum, instance("fp32", input), kWideSum)});
     };
     EXPECT_THAT(beside("fp16"), ElementsAre("note 8"));
-    EXPECT_THAT(beside("fp32"), ElementsAre("error 8"));
+    // Made for half beside float: the inputs differ, and nothing proves that half runs.
+    EXPECT_THAT(beside("fp32"), ElementsAre("warning 8"));
 }
 
 }  // namespace
