@@ -90,6 +90,36 @@ void from_tensor_calls(const Program& program, TensorDTypes& dtypes, const Funct
     }
 }
 
+// "fp16" and "float16" too: the value of an option, or the key of a table. A dtype that is one of both names it as well.
+template <typename Value>
+bool is_fp16(const Value& value) {
+    constexpr std::array<std::string_view, 4> kNames{"'fp16'", "'float16'", "'half'", "'16-mixed'"};
+    const bool is_choice = value.dtype == DType::lowp && value.shape == Shape::dtype;
+    return value.dtype == DType::fp16 || is_choice || any_of(value.constant.str(), kNames);
+}
+
+bool names_fp16(const Function& f) {
+    const auto in_call = [](const Call& call) {
+        // getattr(torch, args.dtype): any name may come.
+        const bool looks_up =
+            leaf(call.name.str()) == "getattr" && !call.args.empty() && naming(call.args[0]) == "torch";
+        return call.result.dtype == DType::fp16 || leaf(call.name.str()) == "GradScaler" || looks_up ||
+               std::ranges::any_of(call.args, is_fp16<Operand>);
+    };
+    return std::ranges::any_of(f.calls, in_call) || std::ranges::any_of(f.returned, is_fp16<Operand>) ||
+           std::ranges::any_of(f.definitions, [](const Definition& d) { return is_fp16(d.value); }) ||
+           std::ranges::any_of(f.params, is_fp16<Parameter>);
+}
+
+// A region whose dtype is not known is bf16 in a program that speaks of fp16 nowhere.
+void take_bf16_without_fp16(const Program& program, std::vector<ConstantUse>& uses) {
+    const bool has_fp16 = std::ranges::any_of(
+        program.functions(), [](const Function* f) { return is_python(*f) && names_fp16(*f); });
+    if (has_fp16) return;
+    for (ConstantUse& use : uses)
+        if (use.dtype == DType::lowp && is_python(*use.function)) use.dtype = DType::bf16;
+}
+
 }  // namespace
 
 const std::vector<ConstantUse>& constant_uses(const RuleContext& context) {
@@ -101,6 +131,7 @@ const std::vector<ConstantUse>& constant_uses(const RuleContext& context) {
             if (!is_python(*f)) from_tensor_calls(context.program, dtypes, *f, *uses);
         }
         python_constant_uses(context, dtypes, *uses);
+        take_bf16_without_fp16(context.program, *uses);
         return uses;
     });
 }

@@ -14,6 +14,7 @@ class Classes;
 class HalfModels;
 class NativeCode;
 class Protocol;
+class SumVariants;
 struct ConstantUse;
 struct Engine;
 
@@ -27,14 +28,15 @@ struct RuleContext {
     std::string_view device{};  // --device, for a program that names no device; empty: not given
     std::string_view root{};    // of the project: where its tests and benchmarks are looked for; empty: "/"
 
-    // Results of protocol_of(), engines_of(), constant_uses(), classes_of(), half_models_of() and half_evidence(),
-    // computed once per run.
+    // Results of protocol_of(), engines_of(), constant_uses(), classes_of(), half_models_of(), half_evidence()
+    // and wide_sum_variant(), computed once per run.
     Shared<Protocol> protocol{};
     Shared<std::vector<Engine>> engines{};
     Shared<std::vector<ConstantUse>> constants{};
     Shared<Classes> classes{};
     Shared<HalfModels> half_models{};
     Shared<NativeCode> native_code{};
+    Shared<SumVariants> sum_variants{};
 
     // The op list of a device ("cuda", "cpu", "xpu", "mps", "hpu", "xla") or of another kind of region
     // ("hmp", "apex"); nullptr when none is known.

@@ -68,23 +68,40 @@ public:
                                               std::ranges::any_of(f->calls, lint::makes_half));
             } else {
                 variants_[place_of(*f)].push_back(f);
+                if (!f->template_args.empty()) specialised_[f->name].push_back(f);
             }
         }
         for (const Engine& engine : engines_of(context))
             makes_half_ = makes_half_ || is_low_precision(engine.dtype);
     }
 
-    // The body is compiled for a wider dtype too. A dispatch macro writes its lambda once for each dtype.
+    // The body is compiled for a wider dtype too, or another specialisation of the template is. A dispatch macro writes
+    // its lambda once for each dtype.
     bool has_wide_variant(const Function& f) const {
         if (is_python(f)) return false;
+        if (f.kind != FunctionKind::lambda) return wide_variant(f, [](const Function&) { return true; });
         return std::ranges::any_of(variants_.at(place_of(f)), [&](const Function* other) {
-            if (other->usr == f.usr) return false;
-            return f.kind == FunctionKind::lambda ? written_in(*other) == written_in(f)
-                                                  : is_wide_variant(*other);
+            return other->usr != f.usr && written_in(*other) == written_in(f);
         });
     }
 
-    bool are_variants(const Function& a, const Function& b) const { return place_of(a) == place_of(b); }
+    // One for which the test holds.
+    template <typename Test>
+    const Function* wide_variant(const Function& f, Test test) const {
+        const auto is_it = [&](const Function* other) {
+            return other->usr != f.usr && is_wide_variant(*other) && test(*other);
+        };
+        const auto& here = variants_.at(place_of(f));
+        if (const auto found = std::ranges::find_if(here, is_it); found != here.end()) return *found;
+        const auto named = specialised_.find(f.name);
+        if (named == specialised_.end()) return nullptr;
+        const auto found = std::ranges::find_if(named->second, is_it);
+        return found == named->second.end() ? nullptr : *found;
+    }
+
+    bool are_variants(const Function& a, const Function& b) const {
+        return place_of(a) == place_of(b) || (a.name == b.name && !a.template_args.empty());
+    }
     bool has_python() const { return has_python_; }
     bool makes_half() const { return makes_half_; }
 
@@ -99,6 +116,7 @@ private:
     static Place place_of(const Function& f) { return {f.span.file.str(), f.span.line, f.span.column}; }
 
     std::unordered_map<Place, std::vector<const Function*>, PlaceHash> variants_;
+    std::unordered_map<Symbol, std::vector<const Function*>> specialised_;
     bool has_python_ = false;
     bool makes_half_ = false;
 };
@@ -127,6 +145,10 @@ public:
     bool is_fixed() const { return is_fixed_; }
     // No caller does, but a test does.
     bool is_tried() const { return is_tried_ && !is_fixed_ && !made_; }
+    // Nothing calls it, while the wide variant has callers.
+    const Function* called_instead() const {
+        return is_fixed_ || is_tried_ || made_ ? nullptr : called_instead_;
+    }
     const std::optional<Note>& made() const { return made_; }
 
 private:
@@ -137,6 +159,9 @@ private:
             if (around && !made_) made_ = Note{variant.span, "the dtype is chosen here, at run time"};
             return;
         }
+        if (program_.callers(variant.usr).empty() && !called_instead_)
+            called_instead_ = code_.wide_variant(
+                variant, [&](const Function& wide) { return !program_.callers(wide.usr).empty(); });
         for (const Call* call : program_.callers(variant.usr)) {
             const Function* caller = program_.owner(*call);
             if (!caller) continue;
@@ -169,6 +194,7 @@ private:
     std::vector<const Function*> open_;
     bool is_fixed_ = false;
     bool is_tried_ = false;
+    const Function* called_instead_ = nullptr;
     std::optional<Note> made_;
 };
 
@@ -312,6 +338,49 @@ bool passes_fp32(const RuleContext& context, const PythonCaller& caller) {
            is_fp32_parameter(context, *caller.function, caller.call->args[*at]);
 }
 
+// "AttentionCore" in "core.AttentionCore.apply".
+bool names_part(Symbol name, std::string_view part) {
+    const std::string_view text = name.str();
+    for (std::size_t at = 0; at <= text.size();) {
+        const std::size_t end = std::min(text.find('.', at), text.size());
+        if (text.substr(at, end - at) == part) return true;
+        at = end + 1;
+    }
+    return false;
+}
+
+bool is_value_of(const Operand& value, std::string_view part) {
+    return names_part(value.name, part) || names_part(value.refers, part) || names_part(value.constant, part);
+}
+
+// Whether code outside of the class calls it or passes it on. A name that a module gives it counts when it is used
+// itself: attention = AttentionCore.apply.
+bool is_used(const Program& program, Symbol of_class) {
+    std::vector<std::string_view> names{leaf(of_class.str())};
+    for (std::size_t next = 0; next < names.size(); ++next) {
+        const std::string_view part = names[next];
+        const auto is_it = [part](const Operand& value) { return is_value_of(value, part); };
+        const auto calls_it = [&](const Call& call) {
+            return names_part(call.name, part) || std::ranges::any_of(call.args, is_it);
+        };
+        for (const Function* f : program.functions()) {
+            if (!is_python(*f) || f->parent_class == of_class) continue;
+            if (std::ranges::any_of(f->calls, calls_it) || std::ranges::any_of(f->returned, is_it))
+                return true;
+            for (const Definition& d : f->definitions) {
+                const std::string_view name = leaf(d.name.str());
+                if (is_it(d.value) && std::ranges::find(names, name) == names.end()) names.push_back(name);
+            }
+        }
+    }
+    return false;
+}
+
+bool is_unapplied(const RuleContext& context, const PythonCaller& caller) {
+    const Symbol owner = caller.function->parent_class;
+    return is_of_autograd_function(caller) && !owner.empty() && !is_used(context.program, owner);
+}
+
 bool runs_in_fp32(const RuleContext& context, const PythonCaller& caller) {
     return cast_inputs(*caller.function) == "float32" ||
            cast_inputs(*forward_of(context, caller.function)) == "float32" || passes_fp32(context, caller);
@@ -329,11 +398,17 @@ HalfEvidence half_evidence(const RuleContext& context, const Function& f) {
     const auto in_fp32 = [&](const PythonCaller& caller) { return runs_in_fp32(context, caller); };
     if (callers.are_all && !callers.calls.empty() && std::ranges::all_of(callers.calls, in_fp32))
         return {HalfRuns::fp32, Note{callers.calls.front().call->span, "Python runs this here, in fp32"}};
+    const auto unapplied = [&](const PythonCaller& caller) { return is_unapplied(context, caller); };
+    if (callers.are_all && !callers.calls.empty() && std::ranges::all_of(callers.calls, unapplied))
+        return {HalfRuns::unapplied, Note{callers.calls.front().call->span,
+                                          "nothing in this program applies this autograd function"}};
     Passes half = Passes::nobody;
     for (const PythonCaller& caller : callers.calls) half = std::max(half, half_passed(context, caller));
     if (half == Passes::program) return {};
     if (half == Passes::trials || (callers.calls.empty() && choice.is_tried()))
         return {HalfRuns::tried, Note{f.span, "only a test, a benchmark or a try-out passes half"}};
+    if (const Function* wide = choice.called_instead(); wide && callers.calls.empty())
+        return {HalfRuns::offered, Note{wide->span, "the program calls this variant, which is wide, alone"}};
     if (code.has_python() && !code.makes_half())
         return {HalfRuns::unmade, Note{f.span, "the Python code of this program makes no half value"}};
     return {HalfRuns::possible, choice.made()};

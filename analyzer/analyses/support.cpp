@@ -7,6 +7,7 @@
 
 #include "analyzer/analyses/native_callers.hpp"
 #include "analyzer/analyses/python_code.hpp"
+#include "analyzer/analyses/sum_variants.hpp"
 #include "analyzer/analyses/trials.hpp"
 #include "analyzer/region/classes.hpp"
 
@@ -123,6 +124,15 @@ void emit(const RuleContext& context, const Function& function, Finding finding,
     finding.function = function.display.empty() ? function.name : function.display;
     for (Note& note : context.program.instantiation_notes(function)) finding.notes.push_back(std::move(note));
     out.push_back(std::move(finding));
+}
+
+void emit_sum(const RuleContext& context, const Function& function, Finding finding, Findings& out) {
+    const Function* wide = finding.severity > Severity::note ? wide_sum_variant(context, function) : nullptr;
+    if (wide) {
+        finding.severity = Severity::note;
+        finding.notes.push_back({wide->span, "this variant sums in fp32: who calls one of them chooses"});
+    }
+    emit(context, function, std::move(finding), out);
 }
 
 }  // namespace mp::lint

@@ -46,6 +46,9 @@ bool computes_statistics(const Function&);
 // (severity_in). Adds the enclosing function and, after the finding's own notes, the reasons for its dtypes.
 void emit(const RuleContext&, const Function&, Finding, Findings& out);
 
+// The same for a sum in half: a note where the program offers the function with fp32 sums too, so who calls it chooses.
+void emit_sum(const RuleContext&, const Function&, Finding, Findings& out);
+
 // For a rule that judges calls of certain names or ops: `name` is called once per name, `op` once per op,
 // and only the calls that one of them accepts are visited.
 template <typename Judge>

@@ -65,6 +65,17 @@ bool always_open(const Program& program, const Function& f, const Call& call) {
                                [](const Context& c) { return c.enabled == Switch::on && c.proven; });
 }
 
+// Some caller runs the function in its own region, and this call does not: what the region makes of the result does not
+// hold here.
+bool is_outside_of_callers_region(const Program& program, const Function& f, const Call& call,
+                                  const Function& callee) {
+    if (!is_python(f) || program.enabled_context(f, call)) return false;
+    return std::ranges::any_of(program.callers(callee.usr), [&](const Call* other) {
+        const Function* owner = program.owner(*other);
+        return owner && program.enabled_context(*owner, *other);
+    });
+}
+
 // `logits` of model(x).logits. The loss beside them is fp32.
 bool is_part_of_output(std::string_view name) {
     constexpr std::array<std::string_view, 6> kEndings{"logits", "hidden_state",  "hidden_states",
@@ -188,7 +199,11 @@ TensorDType TensorDTypes::of_result(const Function& f, const Call& call) {
         if (const Item item = item_of(call); item.held)
             if (TensorDType found = of_item(f, item); found.dtype != DType::unknown) return found;
         if (reads_item(call)) return of(f, call.args[0]);
-        if (const Function* callee = context_.program.definition(call.callee)) return of_returned(*callee);
+        if (const Function* callee = context_.program.definition(call.callee)) {
+            TensorDType found = of_returned(*callee);
+            const bool is_outside = is_outside_of_callers_region(context_.program, f, call, *callee);
+            return is_outside && !found.proven ? unknown() : found;
+        }
         TensorDType found = of_forward(f, call);
         return found.dtype == DType::unknown ? of_candidates(call) : found;
     });
@@ -321,11 +336,13 @@ TensorDType TensorDTypes::of_item(const Function& f, const Item& item) {
     if (made && gives_values(*made, item.at)) return of(f, made->args.front());
     const Function* callee = made ? context_.program.definition(made->callee) : nullptr;
     if (!callee) return unknown();
-    return of_returned(*callee, [&](const Operand& value) {
+    TensorDType found = of_returned(*callee, [&](const Operand& value) {
         const Call* display = call_of(*callee, value);
         const Operand* part = display ? item_of_display(*display, item.at) : nullptr;
         return part ? of(*callee, *part) : unknown();
     });
+    return !found.proven && is_outside_of_callers_region(context_.program, f, *made, *callee) ? unknown()
+                                                                                              : found;
 }
 
 TensorDType TensorDTypes::of_returned(const Function& callee) {

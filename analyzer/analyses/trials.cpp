@@ -113,7 +113,12 @@ bool only_measures(const RuleContext& context, Symbol file) {
         return has_call(program, file, measures_python) && !has_call(program, file, keeps_results) &&
                !is_run_elsewhere(context, file);
     const auto is_main = [](const Function* f) { return f->name.str() == "main"; };
-    return std::ranges::any_of(functions, is_main) && has_call(program, file, times_kernels) &&
+    // A helper of the program may take the time, as one in a header for several benchmarks does.
+    const auto times = [&](const Call& call) {
+        const Function* callee = program.definition(call.callee);
+        return times_kernels(call) || (callee && std::ranges::any_of(callee->calls, times_kernels));
+    };
+    return std::ranges::any_of(functions, is_main) && has_call(program, file, times) &&
            !has_call(program, file, reads_files);
 }
 

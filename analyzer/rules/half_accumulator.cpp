@@ -7,8 +7,9 @@
 // Fix    Accumulate in float and convert once, when the result is stored.
 // Silent Float accumulators with a half store at the end; max, min and products; templates that are
 //        only instantiated with float. Few terms are a note: 32 in sequence, or a tree over 16; so
-//        is a tree whose steps add in float, and a residual connection per layer. Sums of squares are
-//        MP405's, which knows their worse range. An accumulator is reported once in a function.
+//        are a tree whose steps add in float, a residual connection per layer, and what a program offers with an
+//        fp32 sum too. A Python loop whose length is not known is a warning. Sums of squares are MP405's, which knows
+//        their worse range. An accumulator is reported once in a function.
 // Tests  testdata/lint/MP401.md, tests/analyzer/rules/half_accumulator_test.cpp
 
 #include <algorithm>
@@ -40,14 +41,21 @@ std::uint64_t terms(const Accumulation& a) {
     return a.trips < 63 ? std::uint64_t{1} << a.trips : 0;
 }
 
+// What one expression and another call the array by: "x" of `x + i * width` and of `this->x`.
+std::string_view spelling_of(const Operand& value) {
+    constexpr std::string_view kThis = "this->";
+    const std::string_view text = naming(value);
+    return text.starts_with(kThis) ? text.substr(kThis.size()) : text;
+}
+
 // "x" of `x + i * width`: the rows of one array.
 std::string_view array_of(const Operand& value) {
-    const std::string_view text = naming(value);
+    const std::string_view text = spelling_of(value);
     const auto is_part = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
     return text.substr(0, static_cast<std::size_t>(std::ranges::find_if_not(text, is_part) - text.begin()));
 }
 
-bool is_row(const Operand& value) { return array_of(value).size() < naming(value).size(); }
+bool is_row(const Operand& value) { return array_of(value).size() < spelling_of(value).size(); }
 
 bool is_pointer(const Operand& value) { return value.shape == Shape::pointer && !array_of(value).empty(); }
 
@@ -120,15 +128,16 @@ bool adds_tiles(const Accumulation& a) {
 }
 
 // Python: tensors that a loop adds up. Where autocast decides the dtype, the terms are few as a rule
-// and their number is not known.
+// and their number is not known. A loop over the items of a list may have a few of them too: experts, heads, codebooks.
 void check_python(const RuleContext& context, Findings& out) {
     for (const Accumulator& a : python_accumulators(context)) {
         if (a.over_steps || !a.proven || adds_tiles(*a.fact)) continue;
         Accumulation known = *a.fact;
         known.dtype = a.dtype;
+        const Severity most = known.trips == 0 ? Severity::warning : Severity::error;
         emit(context, *a.function,
              {.rule = "MP401",
-              .severity = severity_of(context, *a.function, known),
+              .severity = std::min(severity_of(context, *a.function, known), most),
               .span = known.span,
               .message = message_of(known),
               .fix = "keep the accumulator in fp32 and convert once, after the loop",
@@ -146,17 +155,17 @@ void check(const RuleContext& context, Findings& out) {
         const std::vector<const Accumulation*> all = additions(f, a);
         const auto severity = [&](const Accumulation* one) { return severity_of(context, f, *one); };
         if (*std::ranges::max_element(all, {}, severity) != &a) return;
-        emit(context, f,
-             {.rule = "MP401",
-              .severity = severity(&a),
-              .span = a.span,
-              .message = message_of(a),
-              .fix = a.form == AccumulateForm::tree
-                         ? "reduce in float and convert the result once"
-                         : "keep the accumulator in float and convert once, when it is stored",
-              .notes = notes_of(a, all),
-              .function = {}},
-             out);
+        emit_sum(context, f,
+                 {.rule = "MP401",
+                  .severity = severity(&a),
+                  .span = a.span,
+                  .message = message_of(a),
+                  .fix = a.form == AccumulateForm::tree
+                             ? "reduce in float and convert the result once"
+                             : "keep the accumulator in float and convert once, when it is stored",
+                  .notes = notes_of(a, all),
+                  .function = {}},
+                 out);
     });
 }
 

@@ -5,12 +5,19 @@
 //        growing early; and the order, hence the result, changes from run to run.
 // Fix    Add into a float buffer and convert once.
 // Silent Atomic max, min and exchange; additions into float; the body of a wrapper that is itself
-//        called like an atomic addition (its callers are reported). A note in a helper that nothing calls.
+//        called like an atomic addition (its callers are reported). A note in a helper that nothing calls. Where a
+//        kernel adds to one buffer in several places, as for pairs and for single values, the first one is reported.
 // Tests  testdata/lint/MP403.md, tests/analyzer/rules/half_atomic_test.cpp
 
 #include <algorithm>
 #include <array>
+#include <cctype>
+#include <cstdint>
+#include <map>
+#include <optional>
 #include <span>
+#include <tuple>
+#include <vector>
 
 #include "analyzer/analyses/numbers.hpp"
 #include "analyzer/analyses/support.hpp"
@@ -54,23 +61,75 @@ bool is_unused_helper(const Program& program, const Function& f, const Call& add
            program.callers(f.usr).empty();
 }
 
-void check(const RuleContext& context, Findings& out) {
+struct Addition {
+    const Function* function;
+    const Call* call;
+    DType dtype;
+};
+
+bool is_part_of_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+
+// "table" of `(__half2*)&table[i + c]` and of `table + i`.
+std::string_view buffer_of(const Operand& address) {
+    const std::string_view text = naming(address);
+    std::string_view before = text.substr(0, text.find_first_of("[+"));
+    while (!before.empty() && !is_part_of_name(before.back())) before.remove_suffix(1);
+    const auto end = std::find_if_not(before.rbegin(), before.rend(), is_part_of_name);
+    return before.substr(static_cast<std::size_t>(before.rend() - end));
+}
+
+// One buffer of one function, in whichever instantiation.
+using Place = std::tuple<Symbol, std::uint32_t, std::string_view>;
+
+std::optional<Place> place_of(const Addition& a) {
+    const std::string_view buffer = a.call->args.empty() ? std::string_view() : buffer_of(a.call->args[0]);
+    if (buffer.empty()) return std::nullopt;
+    return Place{a.function->span.file, a.function->span.line, buffer};
+}
+
+std::vector<Addition> additions(const RuleContext& context) {
+    std::vector<Addition> found;
     for_each_call(context.program, last_part_in(kMayAdd), [&](const Function& f, const Call& call) {
-        const bool by_swap = swaps(call.name.str());
-        const DType dtype = by_swap ? added_by_swap(f, call) : added_to(call);
-        if (!is_low_precision(dtype) || any_of(leaf(f.name.str()), kAdders)) return;
-        emit(context, f,
-             {.rule = "MP403",
-              .severity = is_unused_helper(context.program, f, call) ? Severity::note : Severity::warning,
-              .span = call.span,
-              .message = (by_swap ? "a loop around atomicCAS" : std::string(leaf(call.name.str()))) +
-                         " sums in " + std::string(label(dtype)) + ": a sum of ones stops growing at " +
-                         stalls_at(dtype) + ", and the order of additions changes the result from run to run",
-              .fix = "add into a float buffer and convert it once",
-              .notes = {},
-              .function = {}},
-             out);
+        const DType dtype = swaps(call.name.str()) ? added_by_swap(f, call) : added_to(call);
+        if (is_low_precision(dtype) && !any_of(leaf(f.name.str()), kAdders))
+            found.push_back({.function = &f, .call = &call, .dtype = dtype});
     });
+    return found;
+}
+
+// The line of the first addition to each buffer.
+std::map<Place, std::uint32_t> first_lines(const std::vector<Addition>& all) {
+    std::map<Place, std::uint32_t> lines;
+    for (const Addition& a : all)
+        if (const auto place = place_of(a)) {
+            const std::uint32_t line = a.call->span.line;
+            const auto [known, is_new] = lines.emplace(*place, line);
+            known->second = std::min(known->second, line);
+        }
+    return lines;
+}
+
+void check(const RuleContext& context, Findings& out) {
+    const std::vector<Addition> all = additions(context);
+    const std::map<Place, std::uint32_t> first = first_lines(all);
+    for (const Addition& a : all) {
+        const auto place = place_of(a);
+        if (place && a.call->span.line != first.at(*place)) continue;
+        const bool is_helper = is_unused_helper(context.program, *a.function, *a.call);
+        const bool by_swap = swaps(a.call->name.str());
+        emit_sum(context, *a.function,
+                 {.rule = "MP403",
+                  .severity = is_helper ? Severity::note : Severity::warning,
+                  .span = a.call->span,
+                  .message = (by_swap ? "a loop around atomicCAS" : std::string(leaf(a.call->name.str()))) +
+                             " sums in " + std::string(label(a.dtype)) + ": a sum of ones stops growing at " +
+                             stalls_at(a.dtype) +
+                             ", and the order of additions changes the result from run to run",
+                  .fix = "add into a float buffer and convert it once",
+                  .notes = {},
+                  .function = {}},
+                 out);
+    }
 }
 
 }  // namespace

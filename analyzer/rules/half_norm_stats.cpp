@@ -154,15 +154,15 @@ private:
         };
         if (span.known() && std::ranges::any_of(reported_, same_line)) return;
         reported_.push_back(span);
-        emit(context_, function_,
-             {.rule = "MP405",
-              .severity = severity,
-              .span = span,
-              .message = std::move(message),
-              .fix = std::string(kFix),
-              .notes = std::move(notes),
-              .function = {}},
-             out_);
+        emit_sum(context_, function_,
+                 {.rule = "MP405",
+                  .severity = severity,
+                  .span = span,
+                  .message = std::move(message),
+                  .fix = std::string(kFix),
+                  .notes = std::move(notes),
+                  .function = {}},
+                 out_);
     }
 
     const RuleContext& context_;
@@ -212,15 +212,15 @@ private:
 
     void report(const Function& f, const Call& call, Severity severity, std::string message,
                 std::string_view fix, std::vector<Note> notes) {
-        emit(context_, f,
-             {.rule = "MP405",
-              .severity = context_.inference ? Severity::note : severity,
-              .span = call.span,
-              .message = std::move(message),
-              .fix = std::string(fix),
-              .notes = std::move(notes),
-              .function = {}},
-             out_);
+        emit_sum(context_, f,
+                 {.rule = "MP405",
+                  .severity = context_.inference ? Severity::note : severity,
+                  .span = call.span,
+                  .message = std::move(message),
+                  .fix = std::string(fix),
+                  .notes = std::move(notes),
+                  .function = {}},
+                 out_);
     }
 
     const RuleContext& context_;

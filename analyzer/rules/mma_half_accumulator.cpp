@@ -177,17 +177,17 @@ bool has_wide_accumulator(const Function& f) {
 
 void report(const RuleContext& context, const Function& f, const SourceSpan& span, DType dtype,
             std::string what, Findings& out, Severity most = Severity::warning) {
-    emit(context, f,
-         {.rule = "MP407",
-          .severity = is_only_offered(context, f) ? Severity::note : most,
-          .span = span,
-          .message = std::move(what) + " accumulates in " + std::string(label(dtype)) +
-                     ": the dot product rounds to " + std::to_string(significant_bits(dtype)) +
-                     " bits after every instruction and overflows from " + shown(overflows_from(dtype)),
-          .fix = "accumulate in float and convert in the epilogue",
-          .notes = {},
-          .function = {}},
-         out);
+    emit_sum(context, f,
+             {.rule = "MP407",
+              .severity = is_only_offered(context, f) ? Severity::note : most,
+              .span = span,
+              .message = std::move(what) + " accumulates in " + std::string(label(dtype)) +
+                         ": the dot product rounds to " + std::to_string(significant_bits(dtype)) +
+                         " bits after every instruction and overflows from " + shown(overflows_from(dtype)),
+              .fix = "accumulate in float and convert in the epilogue",
+              .notes = {},
+              .function = {}},
+             out);
 }
 
 // `using ElementAccumulator = ElementAccumulator_` of an epilogue: its template argument, which another place chooses.

@@ -104,5 +104,45 @@ TEST(HalfAccumulator, InstantiationIsNamed) {
     EXPECT_EQ(found[0].notes.back().span.line, 88u);
 }
 
+// Two kernels of one file: what they are, and what each of them does.
+std::string two_kernels(std::string_view first, std::string_view first_does, std::string_view second,
+                        std::string_view second_does) {
+    return "unit a.cu language=cuda\n  func 1:1 " + std::string(first) + " usr=first kind=kernel\n    " +
+           std::string(first_does) + "\n  func 21:1 " + std::string(second) +
+           " usr=second kind=kernel\n    " + std::string(second_does) + "\n";
+}
+
+constexpr std::string_view kHalfSum = "accumulate 8:5 acc dtype=fp16 element=fp16";
+constexpr std::string_view kWideSum = "accumulate 28:5 acc dtype=fp32 element=fp16";
+
+TEST(HalfAccumulator, AVariantWithTheSameInputsThatSumsInFloatIsTheCallersChoice) {
+    const std::string_view reads_half = " params=[{fp16 pointer name=x} {fp32 pointer name=out}]";
+    const std::string_view reads_float = " params=[{fp32 pointer name=x} {fp32 pointer name=out}]";
+    const auto beside = [&](std::string_view name, std::string_view params, std::string_view sum) {
+        return lint("MP401", {two_kernels("sum_f16_f16 display=sum_f16_f16" + std::string(reads_half),
+                                          kHalfSum, std::string(name) + std::string(params), sum)});
+    };
+    EXPECT_THAT(beside("sum_f16_f32", reads_half, kWideSum), ElementsAre("note 8"));
+    EXPECT_THAT(beside("sum_f16_f32", reads_float, kWideSum), ElementsAre("error 8"));
+    EXPECT_THAT(beside("mean_f16_f32", reads_half, kWideSum), ElementsAre("error 8"));
+    EXPECT_THAT(beside("sum_f16_f32", reads_half, "accumulate 28:5 acc dtype=bf16"),
+                ElementsAre("error 8", "error 28"));
+}
+
+TEST(HalfAccumulator, AnInstantiationWithTheSameInputsThatSumsInFloatIsTheCallersChoice) {
+    const auto instance = [](std::string_view sum, std::string_view input) {
+        return "sum display=sum<" + std::string(sum) + "> params=[{" + std::string(input) +
+               " pointer name=x}] template_args=[{" + std::string(input) + " scalar text=T} {" +
+               std::string(sum) + " scalar text=S}]";
+    };
+    const auto beside = [&](std::string_view input) {
+        return lint("MP401",
+                    {two_kernels(instance("fp16", "fp16"), kHalfSum, instance("fp32", input), kWideSum)});
+    };
+    EXPECT_THAT(beside("fp16"), ElementsAre("note 8"));
+    // Made for half beside float: the inputs differ, and nothing proves that half runs.
+    EXPECT_THAT(beside("fp32"), ElementsAre("warning 8"));
+}
+
 }  // namespace
 }  // namespace mp::lint::test
