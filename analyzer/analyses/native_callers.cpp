@@ -27,12 +27,6 @@ bool has_dtype(const Function& f, bool (*is)(DType)) {
 
 bool is_wide_variant(const Function& f) { return has_dtype(f, is_wide) && !has_dtype(f, is_low_precision); }
 
-// The function in whose body a lambda is written, as a dispatch macro does: its USR is the first part of the lambda's.
-Symbol written_in(const Function& f) {
-    const std::string_view usr = f.usr.str();
-    return f.kind == FunctionKind::lambda ? Symbol(usr.substr(0, usr.find("@lambda@"))) : f.usr;
-}
-
 bool makes_half(const Call& call) {
     constexpr std::array<std::string_view, 5> kMakers{"autocast", "GradScaler", "half", "bfloat16",
                                                       "initialize"};

@@ -102,12 +102,6 @@ bool sums_in_half(const Function& f) {
     });
 }
 
-// The function in whose body a lambda is written: its USR is the first part of the lambda's.
-Symbol body_of(const Function& f) {
-    const std::string_view usr = f.usr.str();
-    return f.kind == FunctionKind::lambda ? Symbol(usr.substr(0, usr.find("@lambda@"))) : f.usr;
-}
-
 }  // namespace
 
 class SumVariants {
@@ -136,7 +130,7 @@ public:
                 wide = found;
                 continue;
             }
-            const auto callers = program_.callers(body_of(*open[next]));
+            const auto callers = program_.callers(written_in(*open[next]));
             if (callers.empty() || open.size() > kMostFunctions) return nullptr;
             for (const Call* call : callers) {
                 const Function* caller = program_.owner(*call);

@@ -100,6 +100,11 @@ std::string quoted(std::string_view name) {
     return name.empty() ? std::string() : " '" + std::string(name) + "'";
 }
 
+Symbol written_in(const Function& f) {
+    const std::string_view usr = f.usr.str();
+    return f.kind == FunctionKind::lambda ? Symbol(usr.substr(0, usr.find("@lambda@"))) : f.usr;
+}
+
 const Classes& classes_of(const RuleContext& context) {
     return context.classes.get([&] { return std::make_shared<const Classes>(context.program.functions()); });
 }

@@ -36,6 +36,10 @@ std::string_view naming(const Operand&);
 // " 'acc'" or "" : for messages that read well with and without a name.
 std::string quoted(std::string_view name);
 
+// The function in whose body a lambda of C++ is written, as a dispatch macro does (its USR is the first part of the
+// lambda's); of other functions their own.
+Symbol written_in(const Function&);
+
 // The Python classes of the program, found at the first call for a context and kept with it.
 const Classes& classes_of(const RuleContext&);
 
