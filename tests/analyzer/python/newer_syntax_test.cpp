@@ -27,8 +27,8 @@ TEST(NewerSyntax, AStarBeforeABracketGetsAName) {
 }
 
 TEST(NewerSyntax, SuchFilesAreReadWhole) {
-    const Unit unit = unit_of(
-        "import torch\ndef f[T = int](x: T): return x.half(), *(x for _ in y)\nlog(t\"{f(1)}\")\n");
+    const Unit unit =
+        unit_of("import torch\ndef f[T = int](x: T): return x.half(), *(x for _ in y)\nlog(t\"{f(1)}\")\n");
     EXPECT_EQ(unit.state, UnitState::ok);
     EXPECT_EQ(unit.functions.size(), 2u);
 }
