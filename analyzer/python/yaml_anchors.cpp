@@ -33,7 +33,8 @@ void YamlAnchors::merge(std::string_view anchor, const JsonPath& path, std::set<
     keys.merge(added);
 }
 
-void YamlAnchors::on_string(const JsonPath& path, std::string_view value, std::size_t begin, std::size_t end) {
+void YamlAnchors::on_string(const JsonPath& path, std::string_view value, std::size_t begin,
+                            std::size_t end) {
     visit({.kind = Kind::string, .path = path, .value = std::string(value), .begin = begin, .end = end});
 }
 
@@ -69,7 +70,8 @@ std::vector<YamlAnchors::Visit> YamlAnchors::behind(std::string_view anchor, con
                            visits_.begin() + static_cast<std::ptrdiff_t>(node.last));
     for (Visit& value : out) {
         JsonPath moved = path;
-        moved.insert(moved.end(), value.path.begin() + static_cast<std::ptrdiff_t>(node.depth), value.path.end());
+        moved.insert(moved.end(), value.path.begin() + static_cast<std::ptrdiff_t>(node.depth),
+                     value.path.end());
         value.path = std::move(moved);
     }
     return out;
