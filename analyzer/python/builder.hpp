@@ -115,6 +115,8 @@ private:
     bool add_module(const Callee& callee, Node arguments);
     static void name_buffer(Call& call, Node arguments);
     void eval_arguments(Node arguments, Call& call, std::vector<Value>& values);
+    void spread_dictionary(Call&, std::vector<Value>&);
+    bool is_passed_on(Symbol name, std::size_t first) const;
     void add_argument(Node node, Symbol keyword, Call& call, std::vector<Value>& values);
     Operand operand(const Value& value, Node node);
     Operand nameless(const Value& value) const;

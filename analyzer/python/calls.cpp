@@ -243,11 +243,43 @@ void Builder::eval_arguments(Node arguments, Call& call, std::vector<Value>& val
                 break;
             case Kind::dictionary_splat:
                 add_argument(argument.child(0), symbol("**"), call, values);
+                spread_dictionary(call, values);
                 break;
             default:
                 add_argument(argument, {}, call, values);
         }
     }
+}
+
+// `f(**options)` after `options = dict(dtype=x)` or `{"dtype": x}` is f(dtype=x), unless something else can change it.
+void Builder::spread_dictionary(Call& call, std::vector<Value>& values) {
+    const Operand given = call.args.back();
+    if (given.call == kNone) return;
+    const auto made = static_cast<std::size_t>(given.call);
+    if (f_.calls[made].name.str() != "dict" || is_passed_on(given.name, made + 1)) return;
+    if (f_.calls[made].loop_depth != loop_depth_) return;  // the rest of the loop is not read yet
+    const std::vector<Operand> entries = f_.calls[made].args;
+    const auto is_key = [](const Operand& o) {
+        return !o.keyword.empty() && !o.keyword.str().starts_with('*');
+    };
+    if (!std::ranges::all_of(entries, is_key)) return;
+    call.args.pop_back();
+    values.pop_back();
+    for (const Operand& entry : entries) {
+        call.args.push_back(entry);
+        call.args.back().span = {};  // no edit of this call
+        values.emplace_back().is = entry;
+    }
+}
+
+// Whether a call from `first` on has the object as its receiver or as an argument, and not only its entries.
+bool Builder::is_passed_on(Symbol name, std::size_t first) const {
+    if (name.empty()) return false;
+    return std::any_of(
+        f_.calls.begin() + static_cast<std::ptrdiff_t>(first), f_.calls.end(), [&](const Call& c) {
+            return std::ranges::any_of(
+                c.args, [&](const Operand& o) { return o.name == name && o.keyword.str() != "**"; });
+        });
 }
 
 // getattr(self, f"scaler{i}") and setattr(self, f"scaler{i}", x): one attribute stands for all that the text names.
