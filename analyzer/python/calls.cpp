@@ -253,33 +253,50 @@ void Builder::eval_arguments(Node arguments, Call& call, std::vector<Value>& val
 
 // `f(**options)` after `options = dict(dtype=x)` or `{"dtype": x}` is f(dtype=x), unless something else can change it.
 void Builder::spread_dictionary(Call& call, std::vector<Value>& values) {
-    const Operand given = call.args.back();
-    if (given.call == kNone) return;
-    const auto made = static_cast<std::size_t>(given.call);
-    if (f_.calls[made].name.str() != "dict" || is_passed_on(given.name, made + 1)) return;
-    if (f_.calls[made].loop_depth != loop_depth_) return;  // the rest of the loop is not read yet
-    const std::vector<Operand> entries = f_.calls[made].args;
-    const auto is_key = [](const Operand& o) {
-        return !o.keyword.empty() && !o.keyword.str().starts_with('*');
-    };
-    if (!std::ranges::all_of(entries, is_key)) return;
+    const auto entries = entries_of(call.args.back());
+    if (!entries) return;
     call.args.pop_back();
     values.pop_back();
-    for (const Operand& entry : entries) {
+    for (const Operand& entry : *entries) {
         call.args.push_back(entry);
         call.args.back().span = {};  // no edit of this call
         values.emplace_back().is = entry;
     }
 }
 
-// Whether a call from `first` on has the object as its receiver or as an argument, and not only its entries.
-bool Builder::is_passed_on(Symbol name, std::size_t first) const {
-    if (name.empty()) return false;
-    return std::any_of(
-        f_.calls.begin() + static_cast<std::ptrdiff_t>(first), f_.calls.end(), [&](const Call& c) {
-            return std::ranges::any_of(
-                c.args, [&](const Operand& o) { return o.name == name && o.keyword.str() != "**"; });
-        });
+// The entries of a dictionary that this function makes, with their keys as keywords, and with what it stores in
+// `options["dtype"]` since. Nothing when a key is not known, or when other code gets the dictionary.
+std::optional<std::vector<Operand>> Builder::entries_of(const Operand& dictionary) const {
+    if (dictionary.call == kNone) return std::nullopt;
+    const Call& made = f_.calls[static_cast<std::size_t>(dictionary.call)];
+    // The rest of a loop is not read yet.
+    if (made.name.str() != "dict" || made.loop_depth != loop_depth_) return std::nullopt;
+    std::vector<Operand> entries = made.args;
+    for (const Operand& o : entries)
+        if (o.keyword.empty() || o.keyword.str().starts_with('*')) return std::nullopt;
+    if (dictionary.name.empty()) return entries;
+    const auto is_it = [&](const Operand& o) { return o.name == dictionary.name && o.keyword.str() != "**"; };
+    for (const Call* later = &made + 1; later != f_.calls.data() + f_.calls.size(); ++later) {
+        if (std::ranges::none_of(later->args, is_it)) continue;
+        const std::string_view key = later->args.size() == 3 ? later->args[1].constant.str() : "";
+        const bool stores = last_part(later->name.str()) == "__setitem__" && key.starts_with('\'');
+        if (!stores || later->loop_depth != loop_depth_) return std::nullopt;
+        const bool always = later->block == made.block || later->block == block_;
+        store_entry(entries, Symbol(key.substr(1, key.size() - 2)), later->args[2], always);
+    }
+    return entries;
+}
+
+void Builder::store_entry(std::vector<Operand>& entries, Symbol key, const Operand& stored, bool always) {
+    auto entry = std::ranges::find(entries, key, &Operand::keyword);
+    Value before, now;
+    if (entry == entries.end())
+        entry = entries.emplace(entry);
+    else
+        before.is = *entry;
+    now.is = stored;
+    *entry = always ? stored : common(before, now).is;
+    entry->keyword = key;
 }
 
 // getattr(self, f"scaler{i}") and setattr(self, f"scaler{i}", x): one attribute stands for all that the text names.
