@@ -10,6 +10,10 @@ namespace {
 
 constexpr int kMaxNesting = 8;  // of a configuration that is flattened
 
+// Larger dictionaries, and those made this many calls ago, are no arguments of one call.
+constexpr std::size_t kMostEntries = 64;
+constexpr std::ptrdiff_t kFarthestUse = 2000;
+
 // Methods that every module inherits from torch.nn.Module.
 // clang-format off: a table
 constexpr std::string_view kModuleMethods[] = {
@@ -269,18 +273,20 @@ void Builder::spread_dictionary(Call& call, std::vector<Value>& values) {
 std::optional<std::vector<Operand>> Builder::entries_of(const Operand& dictionary) const {
     if (dictionary.call == kNone) return std::nullopt;
     const Call& made = f_.calls[static_cast<std::size_t>(dictionary.call)];
-    // The rest of a loop is not read yet.
-    if (made.name.str() != "dict" || made.loop_depth != loop_depth_) return std::nullopt;
+    const Call* const end = f_.calls.data() + f_.calls.size();
+    if (made.name.str() != "dict" || made.args.size() > kMostEntries || end - &made > kFarthestUse)
+        return std::nullopt;
+    if (made.loop_depth != loop_depth_) return std::nullopt;  // the rest of a loop is not read yet
     std::vector<Operand> entries = made.args;
     for (const Operand& o : entries)
         if (o.keyword.empty() || o.keyword.str().starts_with('*')) return std::nullopt;
     if (dictionary.name.empty()) return entries;
     const auto is_it = [&](const Operand& o) { return o.name == dictionary.name && o.keyword.str() != "**"; };
-    for (const Call* later = &made + 1; later != f_.calls.data() + f_.calls.size(); ++later) {
+    for (const Call* later = &made + 1; later != end; ++later) {
         if (std::ranges::none_of(later->args, is_it)) continue;
         const std::string_view key = later->args.size() == 3 ? later->args[1].constant.str() : "";
         const bool stores = last_part(later->name.str()) == "__setitem__" && key.starts_with('\'');
-        if (!stores || later->loop_depth != loop_depth_) return std::nullopt;
+        if (!stores || later->loop_depth != loop_depth_ || entries.size() > kMostEntries) return std::nullopt;
         const bool always = later->block == made.block || later->block == block_;
         store_entry(entries, Symbol(key.substr(1, key.size() - 2)), later->args[2], always);
     }
