@@ -1,9 +1,9 @@
 """Public commits that repair a numeric fault: is it found before, and is mp-lint silent after?
 
-The lists are testdata/corpus/fixes.toml and fixes2.toml. A pair is found when a finding of the parent stands within 3
-lines of a changed place, and silent when the fix has no finding of that rule near the places that it changed. It is
-"named" when the finding stands elsewhere and one of the places that it prints (the cast, the caller) is near such a
-place.
+The lists are testdata/corpus/fixes.toml, fixes2.toml and so on. A pair is found when a finding of the parent stands
+within 3 lines of a changed place, and silent when the fix has no finding of that rule near the places that it changed.
+It is "named" when the finding stands elsewhere and one of the places that it prints (the cast, the caller) is near such
+a place.
 """
 import json
 import os

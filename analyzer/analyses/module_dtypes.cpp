@@ -298,6 +298,12 @@ ModuleDType ModuleDTypes::event(const Function& f, const Call& call, const Opera
     return unknown();
 }
 
+// The call that passes the parameter, of several the program's own.
+const Call* ModuleDTypes::passed_by(const Function& f, const Operand& operand) const {
+    const auto callers = operand.param == kNone ? std::vector<const Call*>() : callers_by_weight(context_, f);
+    return callers.empty() ? nullptr : callers.front();
+}
+
 ModuleDType ModuleDTypes::cast_by(const Function& f, const Call& call) {
     ModuleDType found = unknown();
     // Of a class of another file the extraction does not know that it is a module.
@@ -313,6 +319,9 @@ ModuleDType ModuleDTypes::cast_by(const Function& f, const Call& call) {
         if (call.args[i].keyword.empty() || call.args[i].keyword.str() == "dtype")
             static_cast<TensorDType&>(found) = by_setting(f, call.args[i], kFarthest);
     if (!is_float(found.dtype)) return names_dtype(call) ? make(DType::fp32) : unknown();
+    const Operand* dtype = keyword_argument(call, "dtype");
+    const Call* from = dtype && found.chain.empty() ? passed_by(f, *dtype) : nullptr;
+    if (from) found.chain.push_back({from->span, "passed here"});
     found.chain.push_back({call.span, "cast to " + std::string(label(found.dtype)) + " here"});
     return found;
 }

@@ -307,6 +307,9 @@ void Paths::on_scaler_step(Frame& frame, std::uint32_t block, const Item& item, 
     const Symbol key = canonical(frame, item.event.subject);
     const Symbol optimizer = canonical(frame, item.event.optimizer);
     if (disabled(key, state)) {
+        // One that is never on steps like the optimizer alone.
+        if (state.plain.known() && scalers_.enabled(*root_, key).always == Switch::off)
+            report({Defect::unscaled_training, state.plain, state.plain_region, here, key, optimizer});
         state.plain = {};
         return;
     }

@@ -125,6 +125,15 @@ Term Terms::part_of(Term whole, const FieldDecl& field) const {
     return {call->getArg(index), whole.frame};
 }
 
+// The object whose method the frame is.
+static Term object_of(const Frame* method) {
+    if (!method) return {};
+    if (const auto* call = dyn_cast<CXXMemberCallExpr>(method->call))
+        return {call->getImplicitObjectArgument(), method->outer};
+    const auto* op = dyn_cast<CXXOperatorCallExpr>(method->call);
+    return op ? Term{op->getArg(0), method->outer} : Term{};
+}
+
 // Whether the value of a pointer is read from memory: one of a table of pointers.
 static bool is_loaded(const Expr& pointer) {
     const auto* unary = dyn_cast<UnaryOperator>(&pointer);
@@ -150,11 +159,10 @@ void Terms::place_of(Term t, Place& out, unsigned depth) const {
     if (const auto* member = dyn_cast<MemberExpr>(t.expr)) {
         const Term base = strip({member->getBase(), t.frame});
         if (isa<CXXThisExpr>(base.expr)) {
-            const auto* call = base.frame ? dyn_cast<CXXMemberCallExpr>(base.frame->call) : nullptr;
-            const auto* op = base.frame ? dyn_cast<CXXOperatorCallExpr>(base.frame->call) : nullptr;
-            out.element = out.element || call || op;
-            if (call) return place_of({call->getImplicitObjectArgument(), base.frame->outer}, out, depth + 1);
-            if (op) return place_of({op->getArg(0), base.frame->outer}, out, depth + 1);
+            if (const Term object = object_of(base.frame)) {
+                out.element = true;
+                return place_of(object, out, depth + 1);
+            }
             out.base = member->getMemberDecl();
             out.frame = base.frame;
             out.of_this = true;
@@ -314,6 +322,8 @@ bool Terms::any_source(Term t, Visit visit) const {
                 if (const Frame* frame = enter(*call, next.frame))
                     for (const Expr* value : frame->body->returned()) pending.push_back({value, frame});
             }
+            if (isa<CXXThisExpr>(e))
+                if (const Term object = object_of(next.frame)) pending.push_back(object);
             const VarDecl* variable = variable_in(part);
             if (!variable || !seen.insert({variable, part.frame}).second) return;
             for (const Write* w : body_of(part.frame).writes_to(variable)) {

@@ -163,6 +163,9 @@ bool Flow::is_count(Term t) const {
         return *value >= 2 &&
                *value == static_cast<double>(static_cast<std::int64_t>(std::min(*value, 1e15)));
     const Arith a = terms.arithmetic(resolved);
+    if (a.kind == Arithmetic::add)  // n + eps
+        return (is_count(a.args[0]) && terms.number(a.args[1])) ||
+               (is_count(a.args[1]) && terms.number(a.args[0]));
     return a.kind == Arithmetic::multiply && is_count(a.args[0]) && is_count(a.args[1]);
 }
 

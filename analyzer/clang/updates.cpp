@@ -108,7 +108,7 @@ public:
     bool interpolates() const {
         for (const Summand& a : summands_) {
             if (follows_another(a)) continue;
-            if (a.factors.empty() && !a.negative && old(a) && moves_towards(a)) return true;
+            if (a.factors.empty() && !a.negative && (old(a) ? moves_towards(a) : draws_near(a))) return true;
             for (const Summand& b : summands_)
                 if (&a != &b && keeps_old(a) && elsewhere(b) && !old(b) &&
                     (complements(a, b) || complements(b, a)))
@@ -225,16 +225,28 @@ private:
 
     // old + w * (new - old). Towards a constant it is no average: total += alpha * (1 - total) covers a background.
     bool moves_towards(const Summand& kept) const {
-        for (const Summand& s : summands_)
-            for (const Term factor : s.factors) {
+        return differs_from(kept, [&](Term other) { return !flow_.terms.number(other); });
+    }
+
+    // new + d * (old - new), the same with the weight of the old value
+    bool draws_near(const Summand& added) const {
+        return elsewhere(added) && differs_from(added, [&](Term other) {
+                   return flow_.terms.arithmetic(flow_.terms.resolve(other)).kind == Arithmetic::none &&
+                          depends(other);
+               });
+    }
+
+    // A summand is scaled by (other - s), where s is this one.
+    template <typename Is>
+    bool differs_from(const Summand& s, Is is_other) const {
+        return std::ranges::any_of(summands_, [&](const Summand& scaled) {
+            return std::ranges::any_of(scaled.factors, [&](Term factor) {
                 const Arith a = flow_.terms.arithmetic(flow_.terms.resolve(factor));
-                if (a.kind != Arithmetic::subtract || flow_.terms.number(a.args[s.negative ? 1 : 0]))
-                    continue;
-                if (flow_.terms.same(flow_.terms.resolve(a.args[s.negative ? 0 : 1]),
-                                     flow_.terms.resolve(kept.term)))
-                    return true;
-            }
-        return false;
+                return a.kind == Arithmetic::subtract && is_other(a.args[scaled.negative ? 1 : 0]) &&
+                       flow_.terms.same(flow_.terms.resolve(a.args[scaled.negative ? 0 : 1]),
+                                        flow_.terms.resolve(s.term));
+            });
+        });
     }
 
     void add_summands(Term t, bool negative, unsigned depth) {
@@ -301,6 +313,9 @@ private:
         for (const Write* w : writes)
             if (w->value && w->kind <= WriteKind::subtract)
                 add_summands({w->value, t.frame}, negative != (w->kind == WriteKind::subtract), depth + 1);
+        // step(v, gradient) changes it through a reference or a pointer.
+        const auto by_helper = [](const Step& s) { return s.frame != nullptr; };
+        if (!t.frame) add_stored(*variable, negative, depth, by_helper);
         return !writes.empty();
     }
 
@@ -311,10 +326,17 @@ private:
         const auto* array = dyn_cast_or_null<VarDecl>(from.base);
         if (!array || from.frame || isa<ParmVarDecl>(array) || !array->hasLocalStorage()) return false;
         if (!array->getType()->isArrayType() || !seen_.insert(array).second) return false;
+        return add_stored(*array, negative, depth, [](const Step&) { return true; });
+    }
+
+    // What the steps store in a local variable.
+    template <typename Counts>
+    bool add_stored(const VarDecl& local, bool negative, unsigned depth, Counts counts) {
         bool any = false;
         for (const Step& filled : flow_.steps) {
-            if (filled.place.base != array || !filled.value || filled.write->kind > WriteKind::subtract)
+            if (filled.place.base != &local || !filled.value || filled.write->kind > WriteKind::subtract)
                 continue;
+            if (!counts(filled)) continue;
             add_summands(filled.value, negative != (filled.write->kind == WriteKind::subtract), depth + 1);
             any = true;
         }

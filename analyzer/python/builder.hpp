@@ -115,6 +115,9 @@ private:
     bool add_module(const Callee& callee, Node arguments);
     static void name_buffer(Call& call, Node arguments);
     void eval_arguments(Node arguments, Call& call, std::vector<Value>& values);
+    void spread_dictionary(Call&, std::vector<Value>&);
+    std::optional<std::vector<Operand>> entries_of(const Operand& dictionary) const;
+    static void store_entry(std::vector<Operand>& entries, Symbol key, const Operand& stored, bool always);
     void add_argument(Node node, Symbol keyword, Call& call, std::vector<Value>& values);
     Operand operand(const Value& value, Node node);
     Operand nameless(const Value& value) const;

@@ -10,6 +10,10 @@ namespace {
 
 constexpr int kMaxNesting = 8;  // of a configuration that is flattened
 
+// Larger dictionaries, and those made this many calls ago, are no arguments of one call.
+constexpr std::size_t kMostEntries = 64;
+constexpr std::ptrdiff_t kFarthestUse = 2000;
+
 // Methods that every module inherits from torch.nn.Module.
 // clang-format off: a table
 constexpr std::string_view kModuleMethods[] = {
@@ -243,11 +247,62 @@ void Builder::eval_arguments(Node arguments, Call& call, std::vector<Value>& val
                 break;
             case Kind::dictionary_splat:
                 add_argument(argument.child(0), symbol("**"), call, values);
+                spread_dictionary(call, values);
                 break;
             default:
                 add_argument(argument, {}, call, values);
         }
     }
+}
+
+// `f(**options)` after `options = dict(dtype=x)` or `{"dtype": x}` is f(dtype=x), unless something else can change it.
+void Builder::spread_dictionary(Call& call, std::vector<Value>& values) {
+    const auto entries = entries_of(call.args.back());
+    if (!entries) return;
+    call.args.pop_back();
+    values.pop_back();
+    for (const Operand& entry : *entries) {
+        call.args.push_back(entry);
+        call.args.back().span = {};  // no edit of this call
+        values.emplace_back().is = entry;
+    }
+}
+
+// The entries of a dictionary that this function makes, with their keys as keywords, and with what it stores in
+// `options["dtype"]` since. Nothing when a key is not known, or when other code gets the dictionary.
+std::optional<std::vector<Operand>> Builder::entries_of(const Operand& dictionary) const {
+    if (dictionary.call == kNone) return std::nullopt;
+    const Call& made = f_.calls[static_cast<std::size_t>(dictionary.call)];
+    const Call* const end = f_.calls.data() + f_.calls.size();
+    if (made.name.str() != "dict" || made.args.size() > kMostEntries || end - &made > kFarthestUse)
+        return std::nullopt;
+    if (made.loop_depth != loop_depth_) return std::nullopt;  // the rest of a loop is not read yet
+    std::vector<Operand> entries = made.args;
+    for (const Operand& o : entries)
+        if (o.keyword.empty() || o.keyword.str().starts_with('*')) return std::nullopt;
+    if (dictionary.name.empty()) return entries;
+    const auto is_it = [&](const Operand& o) { return o.name == dictionary.name && o.keyword.str() != "**"; };
+    for (const Call* later = &made + 1; later != end; ++later) {
+        if (std::ranges::none_of(later->args, is_it)) continue;
+        const std::string_view key = later->args.size() == 3 ? later->args[1].constant.str() : "";
+        const bool stores = last_part(later->name.str()) == "__setitem__" && key.starts_with('\'');
+        if (!stores || later->loop_depth != loop_depth_ || entries.size() > kMostEntries) return std::nullopt;
+        const bool always = later->block == made.block || later->block == block_;
+        store_entry(entries, Symbol(key.substr(1, key.size() - 2)), later->args[2], always);
+    }
+    return entries;
+}
+
+void Builder::store_entry(std::vector<Operand>& entries, Symbol key, const Operand& stored, bool always) {
+    auto entry = std::ranges::find(entries, key, &Operand::keyword);
+    Value before, now;
+    if (entry == entries.end())
+        entry = entries.emplace(entry);
+    else
+        before.is = *entry;
+    now.is = stored;
+    *entry = always ? stored : common(before, now).is;
+    entry->keyword = key;
 }
 
 // getattr(self, f"scaler{i}") and setattr(self, f"scaler{i}", x): one attribute stands for all that the text names.

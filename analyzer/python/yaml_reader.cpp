@@ -4,16 +4,20 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <string>
+#include <utility>
 
 #include "analyzer/python/constants.hpp"
 #include "analyzer/python/library/dotted.hpp"
+#include "analyzer/python/yaml_anchors.hpp"
 
 namespace mp::lint::python {
 namespace {
 
 constexpr std::size_t kDeepest = 32;
 constexpr std::string_view kNoName = ".";
+constexpr std::string_view kMergeKey = "<<";
 
 // What a plain scalar is, as PyYAML decides it (YAML 1.1).
 constexpr std::array<std::string_view, 5> kNull{"", "~", "null", "Null", "NULL"};
@@ -49,6 +53,15 @@ public:
         if (event_.type == YAML_MAPPING_START_EVENT) return event_.data.mapping_start.tag != nullptr;
         if (event_.type == YAML_SEQUENCE_START_EVENT) return event_.data.sequence_start.tag != nullptr;
         return event_.data.scalar.tag != nullptr;
+    }
+    // The name behind & or *; empty without one.
+    std::string_view anchor() const {
+        const yaml_char_t* name = nullptr;
+        if (event_.type == YAML_ALIAS_EVENT) name = event_.data.alias.anchor;
+        if (event_.type == YAML_SCALAR_EVENT) name = event_.data.scalar.anchor;
+        if (event_.type == YAML_MAPPING_START_EVENT) name = event_.data.mapping_start.anchor;
+        if (event_.type == YAML_SEQUENCE_START_EVENT) name = event_.data.sequence_start.anchor;
+        return name != nullptr ? reinterpret_cast<const char*>(name) : "";
     }
 
 private:
@@ -86,6 +99,9 @@ private:
     struct Level {
         bool is_mapping = false;
         bool at_key = false;
+        std::string anchor{};               // of this node
+        std::set<std::string> keys{};       // of a mapping, so far
+        std::vector<std::string> merged{};  // anchors of the mappings that it takes its other keys from
     };
 
     bool at_key() const { return !levels_.empty() && levels_.back().at_key; }
@@ -101,6 +117,7 @@ private:
                 return true;
             case YAML_ALIAS_EVENT:
                 if (at_key()) return false;
+                take_alias(event.anchor());
                 end_value();
                 return true;
             case YAML_MAPPING_START_EVENT:
@@ -110,15 +127,13 @@ private:
                     if (path_.empty()) return false;
                     path_.back() = kNoName;
                 }
-                path_.emplace_back();
-                levels_.push_back({.is_mapping = event.type() == YAML_MAPPING_START_EVENT,
-                                   .at_key = event.type() == YAML_MAPPING_START_EVENT});
+                open_level(event);
                 return true;
             case YAML_MAPPING_END_EVENT:
-                path_.back().clear();
-                visitor_.on_object_end(path_);
+                end_mapping();
                 [[fallthrough]];
             case YAML_SEQUENCE_END_EVENT:
+                if (!levels_.back().anchor.empty()) visitor_.close(levels_.back().anchor);
                 path_.pop_back();
                 levels_.pop_back();
                 end_value();
@@ -128,14 +143,44 @@ private:
         }
     }
 
+    void open_level(const Event& event) {
+        const bool is_mapping = event.type() == YAML_MAPPING_START_EVENT;
+        // What a tag makes of the node is not known behind an alias either.
+        const std::string anchor(event.has_tag() ? "" : event.anchor());
+        if (!anchor.empty()) visitor_.open(anchor, path_.size());
+        path_.emplace_back();
+        levels_.push_back({.is_mapping = is_mapping, .at_key = is_mapping, .anchor = anchor});
+    }
+
+    // The keys that are written here win over those of merged mappings, wherever the merge key stands.
+    void end_mapping() {
+        path_.back().clear();
+        const JsonPath mapping(path_.begin(), path_.end() - 1);
+        Level& level = levels_.back();
+        for (const std::string& anchor : level.merged) visitor_.merge(anchor, mapping, level.keys);
+        visitor_.on_object_end(path_);
+    }
+
+    void take_alias(std::string_view anchor) {
+        const bool in_list = !levels_.empty() && !levels_.back().is_mapping;
+        const std::size_t mapping = levels_.size() - (in_list ? 2 : 1);
+        if (mapping < levels_.size() && levels_[mapping].is_mapping && path_[mapping] == kMergeKey)
+            levels_[mapping].merged.emplace_back(anchor);
+        else
+            visitor_.repeat(anchor, path_);
+    }
+
     void take_key(const Event& event) {
         path_.back() = event.text();
+        levels_.back().keys.insert(path_.back());
         levels_.back().at_key = false;
     }
 
     void take_value(const Event& event) {
         const std::string_view value = event.text();
         const std::size_t begin = offset(event.begin());
+        const std::string_view anchor = event.has_tag() ? "" : event.anchor();
+        if (!anchor.empty()) visitor_.open(anchor, path_.size());
         if (event.has_tag()) {
             // What it makes is not known.
         } else if (event.is_quoted()) {
@@ -149,6 +194,7 @@ private:
         } else {
             visitor_.on_string(path_, value, begin, offset(event.end()));
         }
+        if (!anchor.empty()) visitor_.close(anchor);
         end_value();
     }
 
@@ -167,7 +213,7 @@ private:
 
     std::string_view text_;
     std::vector<std::size_t> lines_;
-    JsonVisitor& visitor_;
+    YamlAnchors visitor_;
     yaml_parser_t parser_{};
     bool ready_ = false;
     std::size_t line_ = 0, column_ = 0, at_ = 0;  // the last place, and its offset

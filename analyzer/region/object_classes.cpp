@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <utility>
 
 #include "analyzer/python/library/library_tables.hpp"
@@ -12,6 +13,15 @@ namespace {
 
 // Maximum depth, so that hostile input cannot exhaust the stack.
 constexpr int kDeepest = 64;
+
+// In place of an index: each item, which the target of a `for` is in turn.
+constexpr std::size_t kEach = std::numeric_limits<std::int32_t>::max();
+
+bool is_list(const Call& made) {
+    const bool display = made.name.str() == "list" || made.name.str() == "tuple";
+    return display && made.kind == CallKind::constructor &&
+           std::ranges::all_of(made.args, [](const Operand& part) { return part.keyword.empty(); });
+}
 
 }  // namespace
 
@@ -70,17 +80,26 @@ Symbol ObjectClasses::of_call(const Function& f, const Call& call) {
     if (call.kind == CallKind::constructor && (names_.classes().knows(call.name) || of_library))
         return call.name;
     if (const Item item = item_of(call); item.held) return of_item(f, item);
+    if (call.kind == CallKind::op && call.args.size() == 1 && leaf(name) == "__next__")
+        return of_item(f, {&call.args[0], kEach});
     if (const Function* callee = names_.function(call.callee))
         return once({callee, kNone}, [&] { return of_returned(*callee); });
     const bool is_method = call.kind == CallKind::method && !call.args.empty();
     return is_method && passes_itself_on(leaf(name)) ? of(f, call.args[0]) : Symbol{};
 }
 
-// The class of the item at this index, if every display that the held value can be agrees.
+// The class of the item at this index, if every display that the held value can be agrees; or of each item, if all
+// have one.
 Symbol ObjectClasses::of_item(const Function& f, const Item& item) {
     if (const Call* made = call_of(f, *item.held)) {
+        if (item.at == kEach) return is_list(*made) ? of_each(f, *made) : Symbol{};
         const Operand* part = item_of_display(*made, item.at);
         return part ? of(f, *part) : Symbol{};
+    }
+    if (is_attribute_of_self(*item.held) && !f.parent_class.empty()) {
+        const auto [init, value] = names_.classes().kept(f.parent_class, item.held->name);
+        const auto look = [&] { return of_item(*init, {value, item.at}); };
+        return value ? once({value, static_cast<std::int32_t>(item.at)}, look) : Symbol{};
     }
     if (item.held->param < 0) return {};
     Symbol common;
@@ -90,6 +109,16 @@ Symbol ObjectClasses::of_item(const Function& f, const Item& item) {
         const auto look = [&] { return of_item(*c.function, {argument, item.at}); };
         const FactKey key{argument, static_cast<std::int32_t>(item.at)};
         const Symbol found = argument ? once(key, look) : Symbol{};
+        if (found.empty() || (!common.empty() && found != common)) return {};
+        common = found;
+    }
+    return common;
+}
+
+Symbol ObjectClasses::of_each(const Function& f, const Call& list) {
+    Symbol common;
+    for (const Operand& part : list.args) {
+        const Symbol found = of(f, part);
         if (found.empty() || (!common.empty() && found != common)) return {};
         common = found;
     }

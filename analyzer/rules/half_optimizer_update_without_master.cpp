@@ -69,10 +69,14 @@ bool is_array_of_caller(const Function& f, const Update& u) {
     return u.param != kNone && f.params[static_cast<std::size_t>(u.param)].shape == Shape::array;
 }
 
-// The shape of an optimizer step: weights and at least one other float array (the gradient).
+// The shape of an optimizer step: weights, which may be packed, and at least one other float array (the gradient).
 // They may come in a structure: a table of tensor lists, a parameter block.
-bool reads_a_gradient(const Function& f) {
-    return std::ranges::count_if(f.params, is_float_array) >= 2 ||
+bool reads_a_gradient(const Function& f, const Update& u) {
+    const auto is_weight = [&](const Parameter& p) {
+        return u.param != kNone && &p == &f.params[static_cast<std::size_t>(u.param)];
+    };
+    return std::ranges::count_if(
+               f.params, [&](const Parameter& p) { return is_float_array(p) || is_weight(p); }) >= 2 ||
            std::ranges::any_of(f.params, [](const Parameter& p) { return p.shape == Shape::object; });
 }
 
@@ -531,7 +535,7 @@ void check(const RuleContext& context, Findings& out) {
     for_each(context, &Function::updates, [&](const Function& f, const Update& u) {
         if (!is_low_precision(u.dtype) || !u.subtracts || u.interpolates) return;
         if (u.has_master && !u.master_optional) return;
-        if (!reads_a_gradient(f) || computes_statistics(f) || is_array_of_caller(f, u)) return;
+        if (!reads_a_gradient(f, u) || computes_statistics(f) || is_array_of_caller(f, u)) return;
         const Store store = rounding_of(context.program, u);
         if (store.rounding != Rounding::nearest) return;
         std::vector<Note> notes;

@@ -1,7 +1,7 @@
 // MP201 missing-grad-scaler
 //
 // What   A loss from an fp16 region, or of a model with fp16 parameters, is differentiated and
-//        stepped, and nothing scales it.
+//        stepped, and nothing scales it, or a GradScaler that a constant switches off.
 // Why    Gradients below 6e-8 are zero in fp16: part of the model does not train.
 // Fix    torch.amp.GradScaler around backward and step, or bf16.
 // Silent bf16 and fp32; programs with a scaler or an engine that has one (Lightning, Accelerate,
@@ -30,6 +30,11 @@ bool names_a_scaler(const Function& f) {
     return std::ranges::any_of(f.calls, [&](const Call& c) {
         return mentions(c.name.str(), "scaler") || std::ranges::any_of(c.args, named);
     });
+}
+
+bool may_be_scaled(const Protocol& protocol, const Violation& v) {
+    return protocol.has_scaler_near(*v.at.function) || names_a_scaler(*v.at.function) ||
+           names_a_scaler(*v.after.function);
 }
 
 // An engine of the same program scales for it.
@@ -113,18 +118,22 @@ void check(const RuleContext& context, Findings& out) {
     for (const Violation& v : violations_of(context, Defect::unscaled_training)) {
         Cause cause = cause_of(context, v);
         const Function& f = *v.at.function;
-        if (cause.message.empty() || protocol.has_scaler_near(f)) continue;
-        if (names_a_scaler(f) || names_a_scaler(*v.after.function)) continue;
-        if (has_engine(protocol, engines, f)) continue;
+        if (cause.message.empty() || has_engine(protocol, engines, f)) continue;
+        const bool is_off = !v.scaler.empty();
+        // What switches the scaler off may close the region too.
+        if (is_off ? cause.severity != Severity::error : may_be_scaled(protocol, v)) continue;
         Finding made{.rule = "MP201",
                      .severity = cause.severity,
                      .span = v.at.call().span,
                      .message = std::move(cause.message),
-                     .fix = "scale the loss and let a GradScaler step, or compute in bf16",
+                     .fix = is_off ? "enable the GradScaler, or compute in bf16"
+                                   : "scale the loss and let a GradScaler step, or compute in bf16",
                      .notes = {},
                      .function = {}};
         add_note(made.notes, cause.region, "the fp16 region opens here");
-        add_note(made.notes, v.after, "the optimizer steps here");
+        add_note(made.notes, v.after,
+                 is_off ? "the optimizer steps here, and the scaler is switched off where it is made"
+                        : "the optimizer steps here");
         emit(context, f, std::move(made), out);
     }
 }

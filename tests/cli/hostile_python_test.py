@@ -241,6 +241,8 @@ def broken():
     yield "many_conditional_regions.py", "import torch\ndef f(x, a):\n" + "".join(
         f"    c{i} = torch.autocast('cuda') if a[{i}] else torch.no_grad()\n    with c{i}:\n        x = torch.exp(x)\n"
         for i in range(500))
+    yield "many_spread_dictionaries.py", "import torch\ndef f(g):\n    k = dict(" + ", ".join(
+        f"a{i}=torch.half" for i in range(2000)) + ")\n    d = dict(a=1)\n" + "    g(**k)\n    g(**d)\n" * 10_000
     yield "many_scalers.py", "import torch\ndef f(l, o):\n" + "".join(
         f"    s{i} = torch.amp.GradScaler()\n    s{i}.scale(l).backward()\n    s{i}.step(o)\n" for i in range(500))
     yield "diamond_calls.py", "import torch\ndef f0(x): return torch.exp(x)\n" + "".join(

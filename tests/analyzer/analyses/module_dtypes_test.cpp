@@ -158,6 +158,21 @@ TEST(ModuleDTypes, ASettingIsShownWhereACallerPassesIt) {
     EXPECT_THAT(findings("MP501", {with("alternative=torch.float32")}), IsEmpty());
 }
 
+TEST(ModuleDTypes, ACastNamesTheCallThatPassesItsDType) {
+    const std::string unit =
+        "unit t.py language=python\n" +
+        function(1, "t.make", "{other name=model} {other name=dtype}",
+                 "    call 2:5 ?.to kind=method args=[{other param=0 name=model} {other param=1 name=dtype "
+                 "keyword=dtype}] result.shape=other\n" +
+                     optimizer(3, kModel, 1)) +
+        function(10, "t.main", "{other name=net}",
+                 "    call 11:5 t.make callee=t.make args=[{other param=0 name=net} {bf16 dtype}]\n");
+    const Findings found = findings("MP501", {unit});
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_TRUE(std::ranges::any_of(
+        found[0].notes, [](const Note& note) { return note.text == "passed here" && note.span.line == 11; }));
+}
+
 TEST(ModuleDTypes, CheckpointDecides) {
     const auto loaded = [](const std::string& dtype) {
         return function(

@@ -42,6 +42,15 @@ TEST(Statistics, TheDifferenceOfMomentsIsAVariance) {
     EXPECT_EQ(p.stat("f", 3), Stat::sum);
 }
 
+TEST(Statistics, ACountMayHaveAnEpsilon) {
+    const Parsed p(R"(void f(const float* x, int n, float w) {
+        float q = 0.f; for (int i = 0; i < n; ++i) q += x[i] * x[i];
+        probe(q / ((float)n + 1e-5f)); probe(q / (1e-5f + n)); probe(q / (w + 1e-5f)); })");
+    EXPECT_EQ(p.stat("f", 0), Stat::variance);
+    EXPECT_EQ(p.stat("f", 1), Stat::variance);
+    EXPECT_EQ(p.stat("f", 2), Stat::none);
+}
+
 TEST(Statistics, ASumOfSquaresMayStartInTheReduction) {
     const Parsed p(kWarpSum +
                    std::string("void f(float x) { probe(warp_total(x * x)); probe(warp_total(x)); }"));

@@ -135,12 +135,28 @@ TEST(Updates, AveragesInterpolate) {
     for (const char* body : {"p[i] = (half)(d * (float)p[i] + (1 - d) * (float)g[i]);",
                              "float v = ((float)p[i] * d * lr + (float)g[i] * (1 - d)) * lr; p[i] = (half)v;",
                              "float a = (float)p[i]; p[i] = (half)(a + d * ((float)g[i] - a));",
-                             "p[i] = (half)mix((float)g[i], (float)p[i], d);"}) {
+                             "p[i] = (half)mix((float)g[i], (float)p[i], d);",
+                             "float a = (float)g[i]; p[i] = (half)(a + d * ((float)p[i] - a));"}) {
         const Update u = only(
             body, "inline float mix(float a, float b, float t) { return fmaf(t, b, fmaf(-t, a, a)); }\n");
         EXPECT_TRUE(u.interpolates) << body;
     }
     EXPECT_FALSE(only("p[i] = (half)((float)p[i] - lr * (float)g[i]);").interpolates);
+}
+
+TEST(Updates, AHelperMayChangeTheValueThroughAReference) {
+    const char* const helpers =
+        "inline void step(float& w, float g, float lr) { w -= lr * g; }\n"
+        "inline void by_pointer(float* w, float g, float lr) { *w = *w - lr * g; }\n"
+        "inline void shift(float& w, float g) { w += g; }\n";
+    for (const char* body : {"float v = (float)p[i]; step(v, (float)g[i], lr); p[i] = (half)v;",
+                             "float v = (float)p[i]; by_pointer(&v, (float)g[i], lr); p[i] = (half)v;"})
+        EXPECT_TRUE(only(body, helpers).subtracts) << body;
+    EXPECT_TRUE(updates("float v = (float)p[i]; shift(v, (float)g[i]); p[i] = (half)v;", helpers).empty());
+    EXPECT_TRUE(
+        only("float v = w[i]; step(v, (float)g[i], lr); w[i] = v; p[i] = (half)((float)p[i] - lr * v);",
+             helpers)
+            .subtracts);
 }
 
 const char* const kRounders = R"(

@@ -129,6 +129,33 @@ TEST(PythonExpressions, Displays) {
                 ElementsAre("?.d(o)", "dict(m=#0, **=o)", "list(1, *=o)", "tuple(2)", "?.s(o, #1, #2, #3)"));
 }
 
+// The low dtype of `a` in g(**k) after the statements.
+std::string alternative(const std::string& statements) {
+    const Unit unit = unit_of("import torch\ndef f(o):\n  " + statements + "\n  o.g(**k)\n");
+    const Operand& last = unit.functions[1].calls.back().args.back();
+    EXPECT_EQ(last.keyword.str(), "a");
+    return std::string(last.alternative.str());
+}
+
+TEST(PythonExpressions, AKnownDictionaryIsSpreadIntoArguments) {
+    EXPECT_THAT(calls_of("def f(o):\n  k = dict(a=1, b=o)\n  o.g(o, **k, c=2)\n", "f"),
+                Contains("?.g(o, o, a=1, b=o, c=2)"));
+    EXPECT_THAT(calls_of("def f(o):\n  o.g(**{'a': 1})\n", "f"), Contains("?.g(o, a=1)"));
+    EXPECT_THAT(calls_of("def f(o):\n  k = {}\n  k['a'] = 1\n  k['b'] = 2\n  k['a'] = o\n  o.g(**k)\n", "f"),
+                Contains("?.g(o, a=o, b=2)"));
+    EXPECT_EQ(alternative("k = {}\n  if o:\n    k['a'] = torch.half"), "torch.half");
+    EXPECT_EQ(alternative("k = {'a': torch.float32}\n  if o:\n    k['a'] = torch.half"), "torch.half");
+    EXPECT_EQ(alternative("k = {'a': torch.half}\n  k['a'] = torch.float32"), "");
+    for (const char* body :
+         {"k = dict(a=1)\n  k.update(o)\n  g(**k)", "k = dict(a=1)\n  h(k)\n  g(**k)",
+          "k = dict(a=1)\n  k[o] = 2\n  g(**k)", "k = dict(a=1, **o)\n  g(**k)", "k = {o: 1}\n  g(**k)",
+          "k = dict(a=1)\n  for i in o:\n    g(**k)\n    k['a'] = i",
+          "k = dict(a=1)\n  if o:\n    k = dict(a=2)\n  g(**k)"})
+        EXPECT_THAT(calls_of("def f(o):\n  " + std::string(body) + "\n", "f"),
+                    Contains(AllOf(HasSubstr("__call__(g"), HasSubstr("**="))))
+            << body;
+}
+
 TEST(PythonExpressions, ScalarsAndTextAreNoTensors) {
     EXPECT_THAT(calls_of("def f(x):\n  a = 1 + 2 * 3\n  b = 'x' + x\n"
                          "  c = 'a' if x is None else 'b'\n  d = x in 'y'\n",

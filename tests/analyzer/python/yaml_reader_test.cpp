@@ -54,9 +54,24 @@ TEST(YamlReader, PlacesAreBytes) {
 
 TEST(YamlReader, OnlyTheFirstDocumentCounts) { EXPECT_EQ(read("a: 1\n---\nb: 2\n"), "a=1\n{}\n"); }
 
-TEST(YamlReader, ValuesBehindAliasesAndTagsAreLeftOut) {
-    EXPECT_EQ(read("a: &x {b: 1}\nc: *x\nd: !!python/object/apply:os.system [ls]\ne: !path f\n"),
-              "a/b=1\na{}\n./='ls'@55\n{}\n");
+TEST(YamlReader, ValuesBehindTagsAreLeftOut) {
+    EXPECT_EQ(read("d: !!python/object/apply:os.system [ls]\ne: !path f\n"), "./='ls'@36\n{}\n");
+    EXPECT_EQ(read("a: &x !path {b: 1}\nc: *x\nd: &y !path e\nf: *y\n"), "./b=1\n.{}\n{}\n");
+}
+
+TEST(YamlReader, AnAliasRepeatsTheValuesBehindItsAnchor) {
+    EXPECT_EQ(read("a: &x {b: {c: d}}\ne: *x\nf: &y g\nh: *y\ni: [*y]\n"),
+              "a/b/c='d'@14\na/b{}\na{}\ne/b/c='d'@14\ne/b{}\ne{}\nf='g'@27\nh='g'@27\ni/='g'@27\n{}\n");
+    EXPECT_EQ(read("a: &x 1\nb: &x 2\nc: *x\nd: *z\n").substr(0, 12), "a=1\nb=2\nc=2\n");
+    EXPECT_EQ(read("a: &x {b: 1, c: *x}\n"), "a/b=1\na{}\n{}\n");
+}
+
+TEST(YamlReader, AMergeKeyAddsTheKeysThatTheMappingDoesNotWrite) {
+    EXPECT_EQ(read("a: &x {b: 1, c: 2, n: {o: 3}}\nd: {<<: *x, c: 4, e: 5}\n"),
+              "a/b=1\na/c=2\na/n/o=3\na/n{}\na{}\nd/c=4\nd/e=5\nd/b=1\nd/n/o=3\nd/n{}\nd{}\n{}\n");
+    EXPECT_EQ(read("a: &x {b: 1}\nc: &y {b: 2, d: 3}\ne: {<<: [*x, *y]}\n"),
+              "a/b=1\na{}\nc/b=2\nc/d=3\nc{}\ne/b=1\ne/d=3\ne{}\n{}\n");
+    EXPECT_EQ(read("a: &x 1\nb: {<<: *x}\n"), "a=1\nb{}\n{}\n");
 }
 
 TEST(YamlReader, TextThatIsNotYamlIsAnError) {
@@ -77,7 +92,7 @@ TEST(YamlReader, AliasesDoNotGrow) {
         bomb += "]\n";
     }
     const std::string lines = read(bomb);
-    EXPECT_EQ(std::ranges::count(lines, '\n'), 11);
+    EXPECT_LT(std::ranges::count(lines, '\n'), 1100);
 }
 
 TEST(YamlReader, DeepTextIsAnError) {

@@ -259,6 +259,24 @@ TEST(PythonNames, ConstructorsKeepWhatTheyAreGiven) {
         << "models of two classes";
 }
 
+TEST(PythonNames, TheTargetOfALoopHasTheClassThatAllItemsHave) {
+    const auto loop = [](const std::string& second) {
+        return meaning({kLosses,
+                        "unit k.py language=python\n  func 1:1 k.<module> kind=python\n"
+                        "  func 5:1 k.f kind=python\n"
+                        "    call 6:1 pkg.losses.Net kind=constructor callee=pkg.losses.Net.__init__\n"
+                        "    call 6:9 pkg.losses." +
+                            second + " kind=constructor callee=pkg.losses." + second +
+                            ".__init__\n"
+                            "    call 6:9 list kind=constructor args=[{object call=0} {object call=1}]\n"
+                            "    call 7:3 ?.__next__ kind=op args=[{other call=2}] result.shape=other\n"
+                            "    call 8:3 ?.loss kind=method args=[{other call=3}]\n"},
+                       "k.f");
+    };
+    EXPECT_EQ(loop("Net"), "pkg.losses.Base.loss pkg.losses.Base.loss");
+    EXPECT_EQ(loop("Base"), "?.loss ");
+}
+
 TEST(PythonNames, AFunctionThatReturnsAContextIsEnteredAsThatContext) {
     const std::string text =
         "unit c.py language=python\n  func 1:1 c.<module> kind=python\n"
