@@ -175,8 +175,10 @@ Finding overflow_of(const OpSum& sum, std::size_t order) {
     return f;
 }
 
-// Reports weights that are not finite when no op is known as the origin.
+// Reports weights that are not finite when neither an op nor a sum over ranks is known as the origin.
 bool judge_lost_weights(Case& c) {
+    const auto reduced = [&](const CollectiveTotal& t) { return overflows(t, c); };
+    if (std::ranges::any_of(c.model.collectives, reduced)) return true;
     const TensorSum* first = nullptr;
     std::uint64_t others = 0;
     for (const TensorSum& t : c.model.tensors) {
