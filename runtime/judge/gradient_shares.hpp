@@ -35,7 +35,7 @@ private:
     std::set<std::string_view> owners_;
     // By layer: the ordinal of its last op in backward. The gradients of its parameters are complete then.
     std::map<std::string_view, std::uint64_t> ends_of_backward_;
-    std::map<std::string_view, std::uint64_t> last_contraction_;  // of ops that are neither elementwise nor copies
+    std::map<std::string_view, std::uint64_t> last_contraction_;  // the same of products and sums
     double ranks_ = 1;                                            // whose elements a TensorSum adds up
     double all_ = 0, first_all_ = 0;
 };
