@@ -59,7 +59,7 @@ private:
     mutable std::unordered_map<std::uint64_t, LayersOfThread*> threads_;
 
 public:
-    const LayerId loss, optimizer, data, update;  // declared last, because the members above intern them
+    const LayerId loss, optimizer, data, update, bucket;  // declared last, because the members above intern them
 };
 
 }  // namespace mp::twin
