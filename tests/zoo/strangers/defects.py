@@ -9,6 +9,7 @@ requirements.txt beside this file, in the Python of --python.
 """
 import os
 import sys
+import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.dirname(HERE)]
@@ -28,7 +29,11 @@ def programs(listed="second"):
 
 
 def measure(options, program):
-    options.work = strangers.empty_folder(options, program)
+    with tempfile.TemporaryDirectory(prefix="mp-defect-") as options.work:
+        return measured(options, program)
+
+
+def measured(options, program):
     line = {k: program[k] for k in ("key", "kind", "root", "layer", "regime")} | {"ran": False}
     runs, reports = {}, {}
     for name, form, precision in (("bad", "bad", "low"), ("good", "good", "low"), ("fp32", "good", "fp32")):

@@ -79,16 +79,10 @@ def judged(options, trace):
     return json.loads(told.stdout) if told.returncode == 0 else None, gate.returncode
 
 
-def empty_folder(options, program):
-    """Where the logs and recordings of a program stay, so that they can be read and judged again."""
-    folder = os.path.join(options.checkouts, "runs", program["key"].replace("/", "-").replace(" ", "-"))
-    shutil.rmtree(folder, ignore_errors=True)
-    os.makedirs(folder)
-    return folder
-
-
 def measure(options, program):
-    options.work = empty_folder(options, program)
+    options.work = os.path.join(options.checkouts, "runs", program["key"].replace("/", "-"))
+    shutil.rmtree(options.work, ignore_errors=True)
+    os.makedirs(options.work)
     line = {**program, "ran": False}
     plain = run(options, program, "plain", "low")
     if plain[0] != 0 or plain[2] is None:
