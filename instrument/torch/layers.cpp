@@ -59,7 +59,8 @@ Layers::Layers()
     : loss(intern("(loss)")),
       optimizer(intern("(optimizer)")),
       data(intern("(data)")),
-      update(intern("(update)")) {}
+      update(intern("(update)")),
+      bucket(intern("(bucket)")) {}
 
 LayerId Layers::intern(std::string_view name) {
     const std::lock_guard lock(mutex_);

@@ -59,7 +59,8 @@ private:
     mutable std::unordered_map<std::uint64_t, LayersOfThread*> threads_;
 
 public:
-    const LayerId loss, optimizer, data, update;  // declared last, because the members above intern them
+    // Declared last, because the members above intern them.
+    const LayerId loss, optimizer, data, update, bucket;
 };
 
 }  // namespace mp::twin

@@ -54,7 +54,9 @@ Site site_of(Parts& parts, const OpInfo& info, bool forward) {
         site.layer = beside.layer;
         site.guessed = beside.guessed;
     } else if (running) {
-        site.phase = running == all.data ? Phase::data : Phase::optimizer;
+        site.phase = running == all.data     ? Phase::data
+                     : running == all.bucket ? Phase::backward
+                                             : Phase::optimizer;
         site.layer = running;
     } else if (parts.now.backward_ran || updates_in_place(info)) {
         site.phase = Phase::optimizer;

@@ -1,11 +1,13 @@
 #include "instrument/torch/recording.hpp"
 
 #include <torch/version.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -17,19 +19,28 @@ namespace {
 
 constexpr int kFlushMilliseconds = 2000;
 
-// The name that the user knows: of the script or module that Python runs, else of the executable. Other arguments are
-// never read out.
-std::string program_name(bool has_python) {
-    if (!has_python) return trace::executable();
-    std::ifstream file("/proc/self/cmdline", std::ios::binary);
+// What Python's command line runs: a script or module. "" if it is a child that multiprocessing has started, whose
+// command line has none of the program's. Other arguments are never read out.
+std::optional<std::string> python_program(const std::string& process) {
+    std::ifstream file("/proc/" + process + "/cmdline", std::ios::binary);
     std::string word;
     for (bool value = true; std::getline(file, word, '\0'); value = word == "-W" || word == "-X") {
         if (value) continue;  // the interpreter, or the value of an option
         if (word == "-m" && std::getline(file, word, '\0')) return "python -m " + word;
-        if (word == "-c" || word == "-") return "python " + word;
+        if (word == "-c" && std::getline(file, word, '\0'))
+            return word.starts_with("from multiprocessing.") ? "" : "python -c";
+        if (word == "-") return "python -";
         if (word.empty() || word[0] != '-') return word.substr(word.rfind('/') + 1);
     }
-    return trace::executable();
+    return std::nullopt;
+}
+
+// The name that the user knows: of what Python runs, else of the executable.
+std::string program_name(bool has_python) {
+    if (!has_python) return trace::executable();
+    std::optional<std::string> name = python_program("self");
+    if (name && name->empty()) name = python_program(std::to_string(::getppid()));
+    return name && !name->empty() ? *name : trace::executable();
 }
 
 trace::ProcessRecord describe_process(const Control& control) {

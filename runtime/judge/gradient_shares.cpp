@@ -3,8 +3,19 @@
 #include <algorithm>
 
 #include "kernels/numerics/op_traits.hpp"
+#include "runtime/judge/floors.hpp"
 
 namespace mp::trace {
+
+namespace {
+
+// What comes after a gradient is made: a copy into a bucket, its division by the number of ranks, the addition of the
+// next micro-batch's.
+bool moves_gradients(std::string_view op) {
+    return is_elementwise(op) || traits_of_recorded(op).has(Trait::copies);
+}
+
+}  // namespace
 
 GradientShares::GradientShares(const RunModel& model)
     : ranks_(static_cast<double>(std::max<std::size_t>(model.ranks.size(), 1))) {
@@ -21,15 +32,15 @@ GradientShares::GradientShares(const RunModel& model)
         if (s.total.phase != Phase::backward) continue;
         std::uint64_t& end = ends_of_backward_[s.total.layer];
         end = std::max(end, s.total.first);
-        if (traits_of_recorded(s.total.op).has(Trait::copies)) continue;
-        std::uint64_t& last = last_computed_[s.total.layer];
+        if (moves_gradients(s.total.op)) continue;
+        std::uint64_t& last = last_contraction_[s.total.layer];
         last = std::max(last, s.total.first);
     }
 }
 
 GradientShares::Share GradientShares::of(const OpRecord& op, double error) const {
     const bool owns = owners_.contains(op.layer);
-    const bool makes_gradients = owns && op.calls > 0 && computes_last(op);
+    const bool makes_gradients = owns && op.calls > 0 && contracts_last(op);
     const double results =
         static_cast<double>(op.elements) / static_cast<double>(std::max<std::uint64_t>(op.calls, 1));
     double explained = 0, first = 0;
@@ -43,9 +54,9 @@ GradientShares::Share GradientShares::of(const OpRecord& op, double error) const
     return {all_ > 0 ? explained / all_ : 1, first_all_ > 0 ? first / first_all_ : -1};
 }
 
-bool GradientShares::computes_last(const OpRecord& op) const {
-    const auto last = last_computed_.find(op.layer);
-    return last != last_computed_.end() && last->second == op.first;
+bool GradientShares::contracts_last(const OpRecord& op) const {
+    const auto last = last_contraction_.find(op.layer);
+    return last == last_contraction_.end() || last->second <= op.first;
 }
 
 bool GradientShares::ends_before(std::string_view layer, std::uint64_t op) const {

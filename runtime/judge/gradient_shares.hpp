@@ -22,20 +22,21 @@ public:
         double first = -1;   // in the first of them, before run and twin part; -1 without gradients of a twin
     };
     // Of squares: of the gradients of the op's layer, or of those that are computed after it if its layer has none, at
-    // most what `error`, the relative error of the op's results, makes of each. The last op that computes in its layer
-    // makes gradients itself, such as a bias's, so it explains none that has more elements than its results.
+    // most what `error`, the relative error of the op's results, makes of each. The last product or sum of its layer
+    // makes gradients itself, such as a bias's, so it and what comes after it explain none that has more elements than
+    // their results.
     Share of(const OpRecord&, double error) const;
 
 private:
     bool ends_before(std::string_view layer, std::uint64_t op) const;
-    bool computes_last(const OpRecord&) const;
+    bool contracts_last(const OpRecord&) const;
 
     std::vector<std::pair<const TensorSum*, std::string_view>> gradients_;  // with their layer
     std::set<std::string_view> owners_;
     // By layer: the ordinal of its last op in backward. The gradients of its parameters are complete then.
     std::map<std::string_view, std::uint64_t> ends_of_backward_;
-    std::map<std::string_view, std::uint64_t> last_computed_;  // the same of ops that do not only copy
-    double ranks_ = 1;                                         // whose elements a TensorSum adds up
+    std::map<std::string_view, std::uint64_t> last_contraction_;  // the same of products and sums
+    double ranks_ = 1;                                            // whose elements a TensorSum adds up
     double all_ = 0, first_all_ = 0;
 };
 

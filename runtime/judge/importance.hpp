@@ -23,6 +23,8 @@ inline constexpr Weight kUnguarded{1.6};
 inline constexpr Weight kLostWeights{1.5};
 // The loss is lost, but the twin's too: precision did not do it.
 inline constexpr Weight kSharedNan{1.45};
+// A sum over ranks left the format, where no skip says so: what is lost is lost by it.
+inline constexpr Weight kReductionOverflow{1.44};
 // Memory of other tensors is read or overwritten.
 inline constexpr Weight kBeyond{1.42};
 // The same without the op that began it.
@@ -33,8 +35,6 @@ inline constexpr Weight kRanksDisagree{1.3};
 inline constexpr Weight kOutdatedCopies{1.25};
 // Steps are lost, and a lower loss scale does not bring them back. x: the step; the earlier one first.
 inline constexpr Weight kSkipCause{1.2, -1e-9};
-// A sum over ranks left the format: that step is lost, where no skip says so.
-inline constexpr Weight kReductionOverflow{1.1};
 // A scalar that multiplies every update, or counts them, is wrong.
 inline constexpr Weight kWrongScalar{1.05};
 // Updates are divided by what became 0.

@@ -58,6 +58,8 @@ void judge_range(Case&);       // MPT030, MPT031
 void judge_updates(Case&);     // MPT040
 void judge_scalars(Case&);     // MPT041
 void judge_state(Case&);       // MPT025
+// Whether a sum over ranks made values that are not finite of finite ones. One in a skipped step is judged with it.
+bool overflows(const CollectiveTotal&, const Case&);
 void judge_reductions(Case&);  // MPT050, MPT051, MPT073, MPT076, MPT077
 void judge_copies(Case&);      // MPT061
 void judge_products(Case&);    // MPT071, MPT072, MPT074, MPT075

@@ -175,8 +175,10 @@ Finding overflow_of(const OpSum& sum, std::size_t order) {
     return f;
 }
 
-// Reports weights that are not finite when no op is known as the origin.
+// Reports weights that are not finite when neither an op nor a sum over ranks is known as the origin.
 bool judge_lost_weights(Case& c) {
+    const auto reduced = [&](const CollectiveTotal& t) { return overflows(t, c); };
+    if (std::ranges::any_of(c.model.collectives, reduced)) return true;
     const TensorSum* first = nullptr;
     std::uint64_t others = 0;
     for (const TensorSum& t : c.model.tensors) {
@@ -198,7 +200,11 @@ bool judge_lost_weights(Case& c) {
                 counted(first->last.nonfinite_real, "non-finite value") + " of " +
                 figure(static_cast<double>(first->last.elements)) + " that the twin does not have";
     if (others > 0) f.message += ", as do " + counted(others, "other tensor");
-    f.advice = "no operation was seen to begin it: record every step with --mode trajectory";
+    f.advice =
+        c.model.mode == Mode::trajectory
+            ? "no operation was seen to begin it: look for code that is not observed (compiled regions, "
+              "custom kernels, numpy)"
+            : "no operation was seen to begin it: record every step with --mode trajectory";
     f.value = static_cast<double>(first->last.nonfinite_real);
     f.importance = importance::kLostWeights();
     c.out.findings.push_back(std::move(f));

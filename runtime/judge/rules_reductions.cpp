@@ -39,7 +39,7 @@ std::string signed_percent(double share) {
     return (share < 0 ? "-" : "+") + figure(std::abs(share) * 100) + " %";
 }
 
-bool explained_by_scale(const Case& c, Step step) {
+bool is_skipped(Step step, const Case& c) {
     return std::ranges::any_of(c.out.skips, [&](const SkipVerdict& v) { return v.step == step; });
 }
 
@@ -73,7 +73,7 @@ void judge_lost_reduction(Case& c, const CollectiveTotal& t) {
     const CollectiveRecord& r = t.total;
     const bool all_ranks = r.ranks > 0 && c.model.missing.empty() && ranks_of(c.model) >= r.ranks;
     if (has_twin(c.model) || r.lost_results == 0 || r.lost_inputs > 0 || !all_ranks) return;
-    if (explained_by_scale(c, t.first_nonfinite)) return;
+    if (is_skipped(t.first_nonfinite, c)) return;
     Finding f = finding("MPT050", Severity::error);
     f.op = r.op;
     f.rank = t.first_lost.rank;
@@ -143,8 +143,7 @@ std::vector<std::string> lost_gradients(const RunModel& m, Step step) {
 void judge_reduction(Case& c, const CollectiveTotal& t) {
     const CollectiveRecord& r = t.total;
     const std::string name = shown(r.op) + " in " + std::string(name_of(r.dtype));
-    // A sum that overflows in a skipped step is judged with that step.
-    if (r.made_nonfinite > 0 && t.first_nonfinite.known() && !explained_by_scale(c, t.first_nonfinite)) {
+    if (overflows(t, c)) {
         Finding f = finding("MPT050", Severity::error);
         f.op = r.op;
         f.step = t.first_nonfinite;
@@ -385,6 +384,10 @@ std::string why_not_run(const Case& c, Needs needs) {
 }
 
 }  // namespace
+
+bool overflows(const CollectiveTotal& t, const Case& c) {
+    return t.total.made_nonfinite > 0 && t.first_nonfinite.known() && !is_skipped(t.first_nonfinite, c);
+}
 
 void judge_reductions(Case& c) {
     for (const CollectiveTotal& t : c.model.collectives) {

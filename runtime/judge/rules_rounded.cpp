@@ -15,10 +15,10 @@
 namespace mp::trace {
 namespace {
 
-// Values that were loaded are 16-bit values once.
+// Values that were loaded are 16-bit values once, and those that stay what they were, such as a bias of zeros, always.
 bool is_rounded(const TensorSum& t) {
     return t.kind == TensorKind::parameter && t.mastered == 0 && t.first_rounded < t.last_rounded &&
-           t.rounded_change_squares > 0;
+           t.rounded_change_squares > 0 && t.change_squares > 0;
 }
 
 // Then fp32 parameters are the masters of 16-bit weights. Those that are made anew in every step are MPT040.

@@ -56,7 +56,7 @@ BUCKETS = Inexact("DDP orders its buckets as gradients arrive, and autocast's ca
 # A torch that does not give the running node.
 UNFOLLOWED = Inexact("casts group gradients, and this torch does not tell where a backward starts", "regrouped",
                      torches=OLD, copies=True)
-DTYPES = Inexact("clip_grad_norm_ stacks the norms of gradients by type, and an fp32 run has one type", "")
+DTYPES = Inexact("clip_grad_norm_ stacks the norms of gradients by type, and an fp32 run has one type", "regrouped")
 
 CASES = [
     amp("bf16-adamw"), amp("bf16-foreach"), amp("bf16-fused", NEW),

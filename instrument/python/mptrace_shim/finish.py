@@ -18,6 +18,7 @@ on_finish = []    # called once the recording has ended
 def arm(ops):
     global _ops, _armed_in
     _ops, _armed_in = ops, os.getpid()
+    say.guarded("stderr", say.keep_first_stderr)
     say.guarded("multiprocessing", _arm_children)
     say.guarded("os._exit", _arm_exit)
 
@@ -27,6 +28,7 @@ def at_exit(how=None):
     if _ops is None or _finished == os.getpid():
         return
     _finished = os.getpid()
+    say.guarded("stderr", say.use_first_stderr)
     say.guarded("finish", _ops.finish, _uncaught() if how is None else how)
     for stop in on_finish:
         say.guarded("finish", stop)

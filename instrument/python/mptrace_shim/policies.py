@@ -144,8 +144,10 @@ class Policies:
 
         @functools.wraps(original)
         def register_comm_hook(module, state, hook):
+            # A bucket has gradients of many layers; the hook would run in that of the last one.
+            named = say.guarded("DDP hook", self._scopes.around, hook, "(bucket)") or hook
             try:
-                original(module, state, hook)
+                original(module, state, named)
             except BaseException as error:
                 say.hide_frame(error)
                 raise

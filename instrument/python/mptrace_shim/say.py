@@ -1,8 +1,10 @@
 """Messages of the Python part. An internal fault becomes one line, and the program continues."""
 import os
+import sys
 
 quiet = False
 _said = set()
+_first_stderr = None
 
 
 def line(text):
@@ -13,6 +15,22 @@ def line(text):
         os.write(2, ("mp-trace: " + text.replace("\n", " ") + "\n").encode("utf-8", "replace"))
     except OSError:
         pass
+
+
+def keep_first_stderr():
+    """Keeps the stderr that the kernel of a notebook was started with.
+
+    ipykernel puts a pipe in its place, which a thread reads. At the end of the process nothing reads it any more.
+    """
+    global _first_stderr
+    replaced = getattr(sys.stderr, "_original_stdstream_copy", None)
+    if isinstance(replaced, int):
+        _first_stderr = os.dup(replaced)
+
+
+def use_first_stderr():
+    if _first_stderr is not None:
+        os.dup2(_first_stderr, 2)
 
 
 def once(where, error):

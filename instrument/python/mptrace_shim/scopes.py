@@ -1,4 +1,4 @@
-"""Layer scopes that are not modules: "(clipping)", "(optimizer)", "(scaler)", "(data)"."""
+"""Layer scopes that are not modules: "(clipping)", "(optimizer)", "(scaler)", "(data)", "(bucket)"."""
 import functools
 
 from . import say
@@ -71,6 +71,9 @@ class NoScopes:
 
     def suspend(self, _):
         return _nothing
+
+    def around(self, original, _):
+        return original
 
     def wrap(self, *_):
         pass

@@ -213,6 +213,18 @@ class Processes(Shim):
         quiet = self.script("exits", STUB_FAILS="before_step", quiet="1")
         self.assertEqual((quiet.stdout, quiet.stderr), (self.untraced("exits").stdout, ""))
 
+    def test_the_last_lines_of_a_notebook_reach_the_terminal(self):
+        code = ("import os, sys\n"
+                "class Stream:\n"
+                "    _original_stdstream_copy = os.dup(2)\n"
+                "nobody_reads = os.pipe()\n"
+                "os.dup2(nobody_reads[1], 2)\n"
+                "sys.stderr = Stream()\n"
+                "import torch\n"
+                "os.close(Stream._original_stdstream_copy)\n"
+                "sys.stderr = sys.__stderr__\n")
+        self.assertIn("Python part (finish)", self.run_it("-c", code, STUB_FAILS="finish").stderr)
+
     def test_a_scale_on_a_device_is_followed_exactly(self):
         if not IS_2:
             self.skipTest(f"torch {VERSION} has no GradScaler for the CPU to compare with")

@@ -324,6 +324,7 @@ class Steps(TracedRun):
         self.assertIn("4 steps, 2 ranks", done.stderr)
         self.assertNotIn("not known", done.stderr)
         self.assertEqual(self.gate()[0], 0)
+        self.assertEqual(self.report()["run"]["program"], "train.py")
 
 
 HOOK = HEAD + """
@@ -462,6 +463,11 @@ class Reductions(TracedRun):
         self.assertRegex(found[0]["message"], r"^all_reduce in fp16 of the gradients? of 2\.bias.* made \d+ non-finite")
         self.trace(plain, f"file://{self.top}/other", "good")
         self.assertEqual([f for f in self.report()["findings"] if f["rule"] == "MPT050"], [])
+
+    def test_what_a_hook_of_ddp_loses_is_lost_in_the_bucket(self):
+        self.trace(HOOK.replace("200.0", "1e-6").replace("80000.0", "1e-6"), f"file://{self.top}/store", "good")
+        found = [(f["rule"], f["layer"], f["phase"]) for f in self.report()["findings"] if f["severity"] == "error"]
+        self.assertIn(("MPT030", "(bucket)", "backward"), found)
 
     def test_watch_names_the_sum_too(self):
         self.trace(HOOK, f"file://{self.top}/store", "bad", mode="watch")

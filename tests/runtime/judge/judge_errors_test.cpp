@@ -195,6 +195,9 @@ TEST(Judge, MPT026TheGradientOfABiasIsNotTheWeights) {
     m.ops.back().total.elements = m.ops.back().total.calls * 64;
     m.ops.push_back(op_sum("fc", "aten::mm", Phase::backward, DType::bf16, 1, 4));
     EXPECT_EQ(find(judge(m), "MPT026"), nullptr);
+    m.ops.push_back(op_sum("fc", "aten::mul", Phase::backward, DType::fp32, 1, 9));
+    EXPECT_EQ(find(judge(m), "MPT026"), nullptr) << "DDP divides the gradients by the number of ranks";
+    m.ops.pop_back();
     m.ops.back().total.first = 9;
     EXPECT_NE(find(judge(m), "MPT026"), nullptr) << "a product makes the weight's gradient of it";
 }

@@ -19,7 +19,7 @@ RunModel run_with(double lost, std::int64_t last = 4) {
     p.first_rounded = Step{1};
     p.last_rounded = Step{last};
     p.narrow = DType::bf16;
-    p.rounded_change_squares = 1e-4;
+    p.change_squares = p.rounded_change_squares = 1e-4;
     p.rounding_squares = lost * lost * p.rounded_change_squares;
     m.tensors = {p};
     return m;
@@ -61,6 +61,9 @@ TEST(JudgeRounded, SoundRuns) {
     low.mastered = 100;
     m.tensors.push_back(low);
     EXPECT_EQ(text_of(judge(m)), "") << "the copies of 16-bit weights are MPT040's";
+    m = run_with(0.5);
+    m.tensors[0].change_squares = 0;
+    EXPECT_EQ(text_of(judge(m)), "") << "a bias of zeros that never moves";
     m = run_with(0.5);
     m.tensors[0].first_rounded = m.tensors[0].last_rounded = {};
     EXPECT_EQ(text_of(judge(m)), "");

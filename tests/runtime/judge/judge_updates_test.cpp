@@ -395,6 +395,11 @@ TEST(Judge, MPT050ReductionError) {
     EXPECT_THAT(lost.message, HasSubstr("reduce_scatter in bf16 of the gradients of blocks.1.fc.bias, "
                                         "blocks.1.fc.weight and 1 more made 5 non-finite values"));
     EXPECT_EQ(lost.layer, "blocks.1.fc");
+    m.tensors.push_back(tensor_sum(TensorKind::parameter, "head.weight", DType::fp32));
+    m.tensors.back().last.nonfinite_real = 5;
+    EXPECT_EQ(find(judge(m), "MPT001"), nullptr) << "the sum over ranks lost the weights";
+    m.collectives.clear();
+    EXPECT_NE(find(judge(m), "MPT001"), nullptr);
 }
 
 TEST(Judge, MPT051ReplicasOnlyUnderDDP) {

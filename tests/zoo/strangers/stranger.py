@@ -158,7 +158,8 @@ def tell():
             json.dump([row for rows in layers.values() for row in rows], f)
     elif kind:
         values = [p.detach().float().reshape(-1).numpy() for p in (kept or found).values()]
-        numpy.save(out + ".npy", numpy.concatenate(values))
+        if values:  # else the script ended before its model, and its own error is the last line
+            numpy.save(out + ".npy", numpy.concatenate(values))
 
 
 for seed in (random.seed, numpy.random.seed, torch.manual_seed):

@@ -1,6 +1,7 @@
 """Runs the scripts of strangers/list.txt untraced, in fp32, and under mp-trace in two modes; JSON lines in a file.
 
     strangers.py --mp-trace BIN --checkouts DIR --results FILE [--list second|third] [--only PATTERN]
+                 [--modes trajectory]
 
 DIR has a checkout of each repository at its commit. Nothing of them is kept here. Their data sets are replaced by
 random ones of the same form (data.py), written into the checkouts. Their libraries: requirements.txt beside this file.
@@ -88,7 +89,7 @@ def measure(options, program):
         return line | {"why": f"{plain[0]}: {plain[1]}"}
     fp32 = run(options, program, "fp32", "fp32")
     line |= {"ran": True, "backwards": len(plain[2]["losses"]), "optimizer_steps": plain[2]["steps"], "modes": {}}
-    for mode in ("trajectory", "local"):
+    for mode in options.modes.split(","):
         trace, twin = os.path.join(options.work, mode), os.path.join(options.work, "twin")
         save = ["--save-twin", twin] if mode == "trajectory" else []
         done = run(options, program, "traced-" + mode, "low",
@@ -117,6 +118,7 @@ def main():
     parser = sets.parser(__doc__)
     parser.add_argument("--list", choices=LISTS, default="list")
     parser.add_argument("--most", default="60", help="backwards after which a script ends")
+    parser.add_argument("--modes", default="trajectory,local")
     options = parser.parse_args()
     options.mp_trace, options.checkouts = os.path.abspath(options.mp_trace), os.path.abspath(options.checkouts)
     LISTS[options.list](options.checkouts, options.python)
