@@ -90,7 +90,8 @@ void from_tensor_calls(const Program& program, TensorDTypes& dtypes, const Funct
     }
 }
 
-// "fp16" and "float16" too: the value of an option, or the key of a table. A dtype that is one of both names it as well.
+// "fp16" and "float16" too: the value of an option, or the key of a table. A dtype that is one of both names it as
+// well.
 template <typename Value>
 bool is_fp16(const Value& value) {
     constexpr std::array<std::string_view, 4> kNames{"'fp16'", "'float16'", "'half'", "'16-mixed'"};
