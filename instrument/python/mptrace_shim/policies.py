@@ -144,10 +144,12 @@ class Policies:
 
         @functools.wraps(original)
         def register_comm_hook(module, state, hook):
-            # A bucket has gradients of many layers; the hook would run in that of the last one.
-            named = say.guarded("DDP hook", self._scopes.around, hook, "(bucket)") or hook
+            # A bucket has gradients of many layers; the hook would run in that of the last one. What torch refuses (it
+            # asks for the name) is passed as it is.
+            named = callable(hook) and hasattr(hook, "__name__")
+            scoped = say.guarded("DDP hook", self._scopes.around, hook, "(bucket)") if named else None
             try:
-                original(module, state, named)
+                original(module, state, scoped or hook)
             except BaseException as error:
                 say.hide_frame(error)
                 raise
