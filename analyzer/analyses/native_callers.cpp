@@ -332,49 +332,6 @@ bool passes_fp32(const RuleContext& context, const PythonCaller& caller) {
            is_fp32_parameter(context, *caller.function, caller.call->args[*at]);
 }
 
-// "AttentionCore" in "core.AttentionCore.apply".
-bool names_part(Symbol name, std::string_view part) {
-    const std::string_view text = name.str();
-    for (std::size_t at = 0; at <= text.size();) {
-        const std::size_t end = std::min(text.find('.', at), text.size());
-        if (text.substr(at, end - at) == part) return true;
-        at = end + 1;
-    }
-    return false;
-}
-
-bool is_value_of(const Operand& value, std::string_view part) {
-    return names_part(value.name, part) || names_part(value.refers, part) || names_part(value.constant, part);
-}
-
-// Whether code outside of the class calls it or passes it on. A name that a module gives it counts when it is used
-// itself: attention = AttentionCore.apply.
-bool is_used(const Program& program, Symbol of_class) {
-    std::vector<std::string_view> names{leaf(of_class.str())};
-    for (std::size_t next = 0; next < names.size(); ++next) {
-        const std::string_view part = names[next];
-        const auto is_it = [part](const Operand& value) { return is_value_of(value, part); };
-        const auto calls_it = [&](const Call& call) {
-            return names_part(call.name, part) || std::ranges::any_of(call.args, is_it);
-        };
-        for (const Function* f : program.functions()) {
-            if (!is_python(*f) || f->parent_class == of_class) continue;
-            if (std::ranges::any_of(f->calls, calls_it) || std::ranges::any_of(f->returned, is_it))
-                return true;
-            for (const Definition& d : f->definitions) {
-                const std::string_view name = leaf(d.name.str());
-                if (is_it(d.value) && std::ranges::find(names, name) == names.end()) names.push_back(name);
-            }
-        }
-    }
-    return false;
-}
-
-bool is_unapplied(const RuleContext& context, const PythonCaller& caller) {
-    const Symbol owner = caller.function->parent_class;
-    return is_of_autograd_function(caller) && !owner.empty() && !is_used(context.program, owner);
-}
-
 bool runs_in_fp32(const RuleContext& context, const PythonCaller& caller) {
     return cast_inputs(*caller.function) == "float32" ||
            cast_inputs(*forward_of(context, caller.function)) == "float32" || passes_fp32(context, caller);
@@ -392,10 +349,6 @@ HalfEvidence half_evidence(const RuleContext& context, const Function& f) {
     const auto in_fp32 = [&](const PythonCaller& caller) { return runs_in_fp32(context, caller); };
     if (callers.are_all && !callers.calls.empty() && std::ranges::all_of(callers.calls, in_fp32))
         return {HalfRuns::fp32, Note{callers.calls.front().call->span, "Python runs this here, in fp32"}};
-    const auto unapplied = [&](const PythonCaller& caller) { return is_unapplied(context, caller); };
-    if (callers.are_all && !callers.calls.empty() && std::ranges::all_of(callers.calls, unapplied))
-        return {HalfRuns::unapplied, Note{callers.calls.front().call->span,
-                                          "nothing in this program applies this autograd function"}};
     Passes half = Passes::nobody;
     for (const PythonCaller& caller : callers.calls) half = std::max(half, half_passed(context, caller));
     if (half == Passes::program) return {};
