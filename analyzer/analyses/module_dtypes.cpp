@@ -298,12 +298,6 @@ ModuleDType ModuleDTypes::event(const Function& f, const Call& call, const Opera
     return unknown();
 }
 
-// The call that passes the parameter, of several the program's own.
-const Call* ModuleDTypes::passed_by(const Function& f, const Operand& operand) const {
-    const auto callers = operand.param == kNone ? std::vector<const Call*>() : callers_by_weight(context_, f);
-    return callers.empty() ? nullptr : callers.front();
-}
-
 ModuleDType ModuleDTypes::cast_by(const Function& f, const Call& call) {
     ModuleDType found = unknown();
     // Of a class of another file the extraction does not know that it is a module.
@@ -320,8 +314,13 @@ ModuleDType ModuleDTypes::cast_by(const Function& f, const Call& call) {
             static_cast<TensorDType&>(found) = by_setting(f, call.args[i], kFarthest);
     if (!is_float(found.dtype)) return names_dtype(call) ? make(DType::fp32) : unknown();
     const Operand* dtype = keyword_argument(call, "dtype");
-    const Call* from = dtype && found.chain.empty() ? passed_by(f, *dtype) : nullptr;
-    if (from) found.chain.push_back({from->span, "passed here"});
+    if (dtype && dtype->param != kNone && found.chain.empty()) {
+        const auto of = [&](const Function& caller, const Operand& argument, const Call&) {
+            const TensorDType set = by_setting(caller, argument, kFarthest);
+            return is_low_precision(set.dtype) ? set : tensors_.of(caller, argument);
+        };
+        found.chain = first_low_passed(f, dtype->param, of).chain;
+    }
     found.chain.push_back({call.span, "cast to " + std::string(label(found.dtype)) + " here"});
     return found;
 }

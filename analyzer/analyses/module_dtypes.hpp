@@ -62,7 +62,6 @@ private:
     ModuleDType last_event(const Function&, const Operand& module, std::size_t first, std::size_t before,
                            int left);
     ModuleDType event(const Function&, const Call&, const Operand& module, int left);
-    const Call* passed_by(const Function&, const Operand&) const;
     ModuleDType cast_by(const Function&, const Call&);
     ModuleDType cast_in_apply(const Call&) const;
     TensorDType by_setting(const Function&, const Operand&, int left);
