@@ -301,7 +301,7 @@ constexpr void fields(V&& v, Of<TensorRecord>) {
 // results count; an in-place op's target is its result.
 struct OpRecord {
     std::string layer;     // "blocks.2.fc2"; no module: "(loss)", "(optimizer)", "(update)", "(clipping)",
-                           // "(scaler)", "(data)"; empty: unknown
+                           // "(scaler)", "(data)", "(bucket)"; empty: unknown
     bool guessed = false;  // the layer is inferred (from the node before, or a call path)
     std::string op;        // "aten::addmm", "c10d::allreduce_"
     Phase phase = Phase::unknown;
