@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <string_view>
 
 #include "analyzer/analyses/arguments.hpp"
@@ -49,10 +48,11 @@ constexpr std::array<std::string_view, 3> kNamed{"named_parameters", "named_buff
 
 // Whether the word stands in the text.
 bool has_word(std::string_view text, std::string_view word) {
-    const auto is_part = [](char c) { return c == '_' || std::isalnum(static_cast<unsigned char>(c)); };
     for (auto at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
         const std::size_t end = at + word.size();
-        if ((at == 0 || !is_part(text[at - 1])) && (end == text.size() || !is_part(text[end]))) return true;
+        if ((at == 0 || !is_part_of_name(text[at - 1])) &&
+            (end == text.size() || !is_part_of_name(text[end])))
+            return true;
     }
     return false;
 }

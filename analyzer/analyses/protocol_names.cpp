@@ -6,6 +6,7 @@
 
 #include "analyzer/analyses/arguments.hpp"
 #include "analyzer/analyses/protocol_paths.hpp"
+#include "analyzer/analyses/support.hpp"
 #include "analyzer/region/calls.hpp"
 
 namespace mp::lint {
@@ -32,8 +33,6 @@ bool is_nested(const Function& f) {
 }
 
 Symbol joined(std::string_view a, std::string_view b) { return Symbol(std::string(a) += b); }
-
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
 bool is_constant_name(std::string_view name) {
     return std::ranges::none_of(name, [](unsigned char c) { return std::islower(c) != 0; });
@@ -166,12 +165,12 @@ Paths::Condition Paths::make_condition(Frame& frame, Symbol text) {
         const bool quoted = in[i] == '\'' || in[i] == '"';
         if (quoted) {
             end = std::min(in.find(in[i], i + 1), in.size() - 1) + 1;
-        } else if (is_word(in[i])) {
-            while (end < in.size() && (is_word(in[end]) || in[end] == '.')) ++end;
+        } else if (is_part_of_name(in[i])) {
+            while (end < in.size() && (is_part_of_name(in[end]) || in[end] == '.')) ++end;
         }
         const std::string_view token = in.substr(i, end - i);
         const bool named =
-            !quoted && is_word(token[0]) && std::isdigit(static_cast<unsigned char>(token[0])) == 0;
+            !quoted && is_part_of_name(token[0]) && std::isdigit(static_cast<unsigned char>(token[0])) == 0;
         const bool keyword = token == "is" || token == "None" || token == "in" || token == "and" ||
                              token == "or" || token == "not" || token == "True" || token == "False";
         const bool called = end < in.size() && in[end] == '(' && token.find('.') == std::string_view::npos;

@@ -23,14 +23,15 @@ struct DTypeWord {
     Width width;
 };
 // Longer words first: "bf16" holds "f16".
-constexpr std::array<DTypeWord, 8> kWords{{{"bfloat16", Width::half},
+constexpr std::array<DTypeWord, 9> kWords{{{"bfloat16", Width::half},
                                            {"float16", Width::half},
                                            {"float", Width::wide},
                                            {"bf16", Width::half},
                                            {"fp16", Width::half},
                                            {"half", Width::half},
                                            {"fp32", Width::wide},
-                                           {"f16", Width::half}}};
+                                           {"f16", Width::half},
+                                           {"f32", Width::wide}}};
 
 // "dot_f16x8_f32_kernel": "dot_?x8_?_kernel", half and wide.
 struct SplitName {
@@ -43,15 +44,14 @@ SplitName split(std::string_view name) {
     while (!name.empty()) {
         const auto word =
             std::ranges::find_if(kWords, [&](const DTypeWord& w) { return name.starts_with(w.text); });
-        const bool is_f32 = word == kWords.end() && name.starts_with("f32");
-        if (word == kWords.end() && !is_f32) {
+        if (word == kWords.end()) {
             out.pattern += name.front();
             name.remove_prefix(1);
             continue;
         }
         out.pattern += '?';
-        out.widths.push_back(is_f32 ? Width::wide : word->width);
-        name.remove_prefix(is_f32 ? 3 : word->text.size());
+        out.widths.push_back(word->width);
+        name.remove_prefix(word->text.size());
     }
     return out;
 }
@@ -94,15 +94,13 @@ bool is_wide_namesake(const Function& f, const Function& other) {
                [](Width w) { return w == Width::half; }, [](Width w) { return w == Width::wide; });
 }
 
-bool sums_in_half(const Function& f) {
-    return std::ranges::any_of(f.accumulations, [](const Accumulation& a) {
-        const bool adds =
-            a.op == AccumulateOp::add || a.op == AccumulateOp::fma || a.op == AccumulateOp::subtract;
-        return adds && is_low_precision(a.dtype);
-    });
-}
-
 }  // namespace
+
+bool adds_in_half(const Accumulation& a) {
+    const bool adds =
+        a.op == AccumulateOp::add || a.op == AccumulateOp::fma || a.op == AccumulateOp::subtract;
+    return adds && is_low_precision(a.dtype);
+}
 
 class SumVariants {
 public:
@@ -115,7 +113,7 @@ public:
         const auto named = by_pattern_.find(split(leaf(f.name.str())).pattern);
         if (named == by_pattern_.end()) return nullptr;
         const auto found = std::ranges::find_if(named->second, [&](const Function* other) {
-            if (sums_in_half(*other)) return false;
+            if (std::ranges::any_of(other->accumulations, adds_in_half)) return false;
             return f.name == other->name ? is_wide_instantiation(f, *other) : is_wide_namesake(f, *other);
         });
         return found == named->second.end() ? nullptr : *found;

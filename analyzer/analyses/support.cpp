@@ -1,6 +1,7 @@
 #include "analyzer/analyses/support.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <memory>
@@ -95,6 +96,8 @@ std::optional<double> number_of(const Operand& value) {
 std::string_view naming(const Operand& value) {
     return value.name.empty() ? value.text.str() : value.name.str();
 }
+
+bool is_part_of_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
 std::string quoted(std::string_view name) {
     return name.empty() ? std::string() : " '" + std::string(name) + "'";

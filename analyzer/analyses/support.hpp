@@ -33,6 +33,8 @@ std::optional<double> number_of(const Operand&);
 
 // How an operand is named to the user: its name, else its text; empty when it has neither.
 std::string_view naming(const Operand&);
+// A letter, a digit or an underscore of a name in ASCII.
+bool is_part_of_name(char);
 // " 'acc'" or "" : for messages that read well with and without a name.
 std::string quoted(std::string_view name);
 

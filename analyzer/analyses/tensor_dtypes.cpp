@@ -66,7 +66,7 @@ bool always_open(const Program& program, const Function& f, const Call& call) {
 }
 
 // Some caller runs the function in its own region, and this call does not: what the region makes of the result does not
-// hold here.
+// hold here, unless it is proven.
 bool is_outside_of_callers_region(const Program& program, const Function& f, const Call& call,
                                   const Function& callee) {
     if (!is_python(f) || program.enabled_context(f, call)) return false;
@@ -74,6 +74,12 @@ bool is_outside_of_callers_region(const Program& program, const Function& f, con
         const Function* owner = program.owner(*other);
         return owner && program.enabled_context(*owner, *other);
     });
+}
+
+// What this call has of what the function returns.
+TensorDType seen_from(const Program& program, const Function& f, const Call& call, const Function& callee,
+                      TensorDType returned) {
+    return !returned.proven && is_outside_of_callers_region(program, f, call, callee) ? unknown() : returned;
 }
 
 // `logits` of model(x).logits. The loss beside them is fp32.
@@ -199,11 +205,8 @@ TensorDType TensorDTypes::of_result(const Function& f, const Call& call) {
         if (const Item item = item_of(call); item.held)
             if (TensorDType found = of_item(f, item); found.dtype != DType::unknown) return found;
         if (reads_item(call)) return of(f, call.args[0]);
-        if (const Function* callee = context_.program.definition(call.callee)) {
-            TensorDType found = of_returned(*callee);
-            const bool is_outside = is_outside_of_callers_region(context_.program, f, call, *callee);
-            return is_outside && !found.proven ? unknown() : found;
-        }
+        if (const Function* callee = context_.program.definition(call.callee))
+            return seen_from(context_.program, f, call, *callee, of_returned(*callee));
         TensorDType found = of_forward(f, call);
         return found.dtype == DType::unknown ? of_candidates(call) : found;
     });
@@ -336,13 +339,12 @@ TensorDType TensorDTypes::of_item(const Function& f, const Item& item) {
     if (made && gives_values(*made, item.at)) return of(f, made->args.front());
     const Function* callee = made ? context_.program.definition(made->callee) : nullptr;
     if (!callee) return unknown();
-    TensorDType found = of_returned(*callee, [&](const Operand& value) {
+    TensorDType returned = of_returned(*callee, [&](const Operand& value) {
         const Call* display = call_of(*callee, value);
         const Operand* part = display ? item_of_display(*display, item.at) : nullptr;
         return part ? of(*callee, *part) : unknown();
     });
-    return !found.proven && is_outside_of_callers_region(context_.program, f, *made, *callee) ? unknown()
-                                                                                              : found;
+    return seen_from(context_.program, f, *made, *callee, std::move(returned));
 }
 
 TensorDType TensorDTypes::of_returned(const Function& callee) {

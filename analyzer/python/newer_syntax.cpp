@@ -73,9 +73,8 @@ private:
         for (bool blank = false; depth > 0 && at_ < text_.size(); ++at_) {
             const char c = text_[at_];
             depth += (c == '[' || c == '(') - (c == ']' || c == ')');
-            if (depth == 0) continue;
             if (depth == 1 && (c == '=' || c == ',')) blank = c == '=';
-            if (blank && c != '\n') text_[at_] = ' ', changed_ = true;
+            if (blank && depth > 0 && c != '\n') text_[at_] = ' ', changed_ = true;
         }
     }
 

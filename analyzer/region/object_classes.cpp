@@ -17,6 +17,18 @@ constexpr int kDeepest = 64;
 // In place of an index: each item, which the target of a `for` is in turn.
 constexpr std::size_t kEach = std::numeric_limits<std::int32_t>::max();
 
+// What `of` gives for every item, if it is the same for all.
+template <typename Items, typename Of>
+Symbol agreed(const Items& items, Of of) {
+    Symbol common;
+    for (const auto& item : items) {
+        const Symbol found = of(item);
+        if (found.empty() || (!common.empty() && found != common)) return {};
+        common = found;
+    }
+    return common;
+}
+
 bool is_list(const Call& made) {
     const bool display = made.name.str() == "list" || made.name.str() == "tuple";
     return display && made.kind == CallKind::constructor &&
@@ -92,7 +104,8 @@ Symbol ObjectClasses::of_call(const Function& f, const Call& call) {
 // have one.
 Symbol ObjectClasses::of_item(const Function& f, const Item& item) {
     if (const Call* made = call_of(f, *item.held)) {
-        if (item.at == kEach) return is_list(*made) ? of_each(f, *made) : Symbol{};
+        if (item.at == kEach && !is_list(*made)) return {};
+        if (item.at == kEach) return agreed(made->args, [&](const Operand& part) { return of(f, part); });
         const Operand* part = item_of_display(*made, item.at);
         return part ? of(f, *part) : Symbol{};
     }
@@ -102,50 +115,25 @@ Symbol ObjectClasses::of_item(const Function& f, const Item& item) {
         return value ? once({value, static_cast<std::int32_t>(item.at)}, look) : Symbol{};
     }
     if (item.held->param < 0) return {};
-    Symbol common;
-    for (const Caller& c : callers_.get(f.usr)) {
+    return agreed(callers_.get(f.usr), [&](const Caller& c) {
         const Operand* argument = argument_for(*c.call, f, item.held->param);
         // `once` ends the recursion of functions that pass the list to themselves.
         const auto look = [&] { return of_item(*c.function, {argument, item.at}); };
-        const FactKey key{argument, static_cast<std::int32_t>(item.at)};
-        const Symbol found = argument ? once(key, look) : Symbol{};
-        if (found.empty() || (!common.empty() && found != common)) return {};
-        common = found;
-    }
-    return common;
-}
-
-Symbol ObjectClasses::of_each(const Function& f, const Call& list) {
-    Symbol common;
-    for (const Operand& part : list.args) {
-        const Symbol found = of(f, part);
-        if (found.empty() || (!common.empty() && found != common)) return {};
-        common = found;
-    }
-    return common;
+        return argument ? once({argument, static_cast<std::int32_t>(item.at)}, look) : Symbol{};
+    });
 }
 
 Symbol ObjectClasses::of_parameter(const Function& f, std::int32_t param) {
     // `self` is an object of the class or of a derived class.
     if (param == 0 && !f.parent_class.empty() && f.params[0].name.str() == "self") return {};
-    Symbol common;
-    for (const Caller& c : callers_.get(f.usr)) {
+    return agreed(callers_.get(f.usr), [&](const Caller& c) {
         const Operand* argument = argument_for(*c.call, f, param);
-        const Symbol found = argument ? of(*c.function, *argument) : Symbol{};
-        if (found.empty() || (!common.empty() && found != common)) return {};
-        common = found;
-    }
-    return common;
+        return argument ? of(*c.function, *argument) : Symbol{};
+    });
 }
 
 Symbol ObjectClasses::of_returned(const Function& f) {
-    Symbol common;
-    for (const Operand& o : f.returned) {
-        const Symbol found = of(f, o);
-        if (found.empty() || (!common.empty() && found != common)) return {};
-        common = found;
-    }
-    return common;
+    return agreed(f.returned, [&](const Operand& o) { return of(f, o); });
 }
 
 }  // namespace mp::lint

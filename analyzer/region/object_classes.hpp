@@ -39,7 +39,6 @@ public:
 private:
     Symbol of_call(const Function&, const Call&);
     Symbol of_item(const Function&, const Item&);
-    Symbol of_each(const Function&, const Call& list);
     Symbol of_parameter(const Function&, std::int32_t param);
     Symbol of_attribute(const Function&, Symbol name);
     Symbol of_returned(const Function&);

@@ -18,6 +18,7 @@
 #include "analyzer/analyses/accumulators.hpp"
 #include "analyzer/analyses/numbers.hpp"
 #include "analyzer/analyses/python_code.hpp"
+#include "analyzer/analyses/sum_variants.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/rules/rule.hpp"
 
@@ -29,11 +30,7 @@ namespace {
 constexpr std::uint64_t kFewTerms = 32;
 constexpr std::uint64_t kFewTermsOfATree = 16;
 
-bool is_sum(const Accumulation& a) {
-    const bool adds =
-        a.op == AccumulateOp::add || a.op == AccumulateOp::fma || a.op == AccumulateOp::subtract;
-    return adds && is_low_precision(a.dtype) && a.stat != Stat::sum_of_squares;
-}
+bool is_sum(const Accumulation& a) { return adds_in_half(a) && a.stat != Stat::sum_of_squares; }
 
 // How many terms end up in the sum; 0: not known. A tree of n steps joins 2^n terms.
 std::uint64_t terms(const Accumulation& a) {
@@ -51,8 +48,8 @@ std::string_view spelling_of(const Operand& value) {
 // "x" of `x + i * width`: the rows of one array.
 std::string_view array_of(const Operand& value) {
     const std::string_view text = spelling_of(value);
-    const auto is_part = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
-    return text.substr(0, static_cast<std::size_t>(std::ranges::find_if_not(text, is_part) - text.begin()));
+    return text.substr(
+        0, static_cast<std::size_t>(std::ranges::find_if_not(text, is_part_of_name) - text.begin()));
 }
 
 bool is_row(const Operand& value) { return array_of(value).size() < spelling_of(value).size(); }

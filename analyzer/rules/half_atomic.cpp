@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -66,8 +65,6 @@ struct Addition {
     const Call* call;
     DType dtype;
 };
-
-bool is_part_of_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
 // "table" of `(__half2*)&table[i + c]` and of `table + i`.
 std::string_view buffer_of(const Operand& address) {
