@@ -13,17 +13,22 @@ namespace mp::twin {
 namespace {
 
 constexpr std::size_t kAlignment = 512;  // as that of torch's own allocator
+constexpr auto kLaneOfNaN = std::bit_cast<std::int32_t>(std::numeric_limits<float>::quiet_NaN());
+
+bool has_lanes(const Call& call, const at::Tensor& t) { return call.bytes && t.scalar_type() == at::kByte; }
+
+at::ScalarType blank_type(const Call& call, const at::Tensor& t) {
+    return has_lanes(call, t) ? at::kInt : twin_dtype(t.scalar_type());
+}
 
 // In a buffer.
-std::size_t room_of(const at::Tensor& t) {
-    const std::size_t bytes =
-        static_cast<std::size_t>(t.numel()) * c10::elementSize(twin_dtype(t.scalar_type()));
+std::size_t room_of(const at::Tensor& t, at::ScalarType type) {
+    const std::size_t bytes = static_cast<std::size_t>(t.numel()) * c10::elementSize(type);
     return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
 // A tensor of the device over memory of the host that it reaches.
-at::Tensor tensor_at(void* begin, const at::Tensor& like) {
-    const at::ScalarType type = twin_dtype(like.scalar_type());
+at::Tensor tensor_at(void* begin, const at::Tensor& like, at::ScalarType type) {
     const std::size_t bytes = static_cast<std::size_t>(like.numel()) * c10::elementSize(type);
     c10::Storage storage(c10::Storage::use_byte_size_t(), bytes, c10::DataPtr(begin, like.device()), nullptr,
                          false);
@@ -67,7 +72,7 @@ Blanks::Room Blanks::room_for(const Call& call) {
     for (const IValue& value : call.real)
         for_each_tensor(value, [&](const at::Tensor& t) {
             if (!late_.serves(t)) return;
-            bytes += room_of(t);
+            bytes += room_of(t, blank_type(call, t));
             one = t;
         });
     if (bytes == 0) return {};
@@ -76,13 +81,16 @@ Blanks::Room Blanks::room_for(const Call& call) {
 
 void Blanks::prepare(Call& call) {
     const TwinScope scope;
+    call.bytes = gathers_bytes(call);
     Room room = room_for(call);
     const auto blank = [&](const at::Tensor& t) {
-        const std::size_t wanted = room_of(t);
+        const at::ScalarType type = blank_type(call, t);
+        const std::size_t wanted = room_of(t, type);
         const bool fits = late_.serves(t) && t.numel() > 0 && wanted <= room.bytes;
-        at::Tensor made = fits ? tensor_at(room.begin, t)
-                               : at::empty(t.sizes(), t.options().dtype(twin_dtype(t.scalar_type())));
+        at::Tensor made =
+            fits ? tensor_at(room.begin, t, type) : at::empty(t.sizes(), t.options().dtype(type));
         if (fits) room = {room.begin + wanted, room.bytes - wanted};
+        if (has_lanes(call, t)) return made.fill_(kLaneOfNaN);
         if (carries_floats(t) && !call.local) return made.fill_(std::numeric_limits<double>::quiet_NaN());
         return made.copy_(t);
     };

@@ -14,4 +14,13 @@ bool shares_memory(const Call& call, const at::Tensor& t) {
     return shared;
 }
 
+bool gathers_bytes(const Call& call) {
+    if (call.info.rule != Rule::collective || !call.info.moves_bytes || call.info.base != "_allgather_base")
+        return false;
+    bool found = false;
+    for (const IValue& argument : call.real)
+        for_each_tensor(argument, [&](const at::Tensor& t) { found |= t.scalar_type() == at::kByte; });
+    return found;
+}
+
 }  // namespace mp::twin

@@ -69,7 +69,8 @@ void ShadowArguments::prepare(Call& call) {
     if (rule_disabled("prepare") || (rule_disabled("after_two") && now_.number > 1))
         throw std::runtime_error("switched off by a test");
     const TwinScope scope;
-    call.bytes = call.info.moves_bytes && moves_floats_as_bytes(call);
+    call.bytes = call.info.rule == Rule::collective ? gathers_bytes(call)
+                                                    : call.info.moves_bytes && moves_floats_as_bytes(call);
     call.shadow.reserve(call.real.size());
     for (std::size_t i = 0; i < call.real.size(); ++i)
         call.shadow.push_back(convert(call, call.info.arguments[i], call.real[i]));

@@ -1,5 +1,7 @@
 #include "instrument/torch/shadow_map.hpp"
 
+#include <c10/core/impl/VirtualGuardImpl.h>
+
 #include "instrument/torch/tensors.hpp"
 #include "instrument/torch/test_hooks.hpp"
 #include "instrument/torch/thread_state.hpp"
@@ -22,6 +24,14 @@ at::ScalarType component_type(at::ScalarType type) {
 }
 
 std::size_t storage_bytes(const at::Tensor& t) { return t.storage().nbytes(); }
+
+// Keeps the memory, once it is freed, until the current stream has done what it has to do by then. The program orders its
+// streams for its own memory, but a shadow may be made on another stream, and freed at another time.
+void record_use(const c10::Storage& memory) {
+    if (memory.device().is_cpu()) return;
+    const c10::impl::VirtualGuardImpl device(memory.device().type());
+    device.recordDataPtrOnStream(memory.data_ptr(), device.getStream(memory.device()));
+}
 
 // A tensor over given memory, made without the dispatcher and with ordinary view keys, so that it serves
 // under inference mode too.
@@ -154,6 +164,7 @@ at::Tensor ShadowMap::view(Shadow& shadow, const at::Tensor& real) {
     const bool same =
         shadow.view.defined() && shadow.view.scalar_type() == type && same_layout(real, shadow.view);
     if (!same) shadow.view = view_like(real, shadow.memory, type);
+    record_use(shadow.memory);
     return shadow.view;
 }
 
@@ -414,8 +425,9 @@ at::Tensor ShadowMap::lanes(const at::Tensor& real, bool create) {
         const Locked lock(*this);
         const Shadow* const shadow = entry(real);
         const bool has =
-            shadow && shadow->memory && !stale(*shadow, real) && c10::isFloatingType(shadow->type);
-        if (has ? shadow->type == at::kDouble : !create) return {};
+            shadow && shadow->memory && !stale(*shadow, real) && shadow->type == at::kFloat;
+        if (!has && !create) return {};
+        if (has) record_use(shadow->memory);
         if (has && shadow->lane_bytes == 1) return view_like(real, shadow->memory, at::kInt);
         if (has) {
             step = shadow->lane_bytes;
@@ -443,6 +455,7 @@ at::Tensor ShadowMap::from_lanes(const at::Tensor& real, const c10::Storage& lan
     const std::size_t bytes = storage_bytes(real);
     const std::int64_t step = static_cast<std::int64_t>(component_bytes(type));
     const std::int64_t elements = static_cast<std::int64_t>(bytes) / step;
+    record_use(lanes);
     const at::Tensor bits = flat_of(lanes, at::kInt, bytes).as_strided({elements}, {step});
     const at::Tensor values = flat_of(lanes, at::kFloat, bytes).as_strided({elements}, {step});
     const at::Tensor own =

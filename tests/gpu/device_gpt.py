@@ -13,7 +13,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.append(os.path.join(ROOT, "testdata/programs/gpt"))
-from common import GPT, Run, base_parser, loss_of, make_optimizer  # noqa: E402
+from common import GPT, WIDTH, MixedBlock, Run, base_parser, loss_of, make_optimizer  # noqa: E402
 
 
 def settle(math_attention):
@@ -40,8 +40,8 @@ def start(device):
 
 def spread(model, options, low):
     """The model over the ranks, and whether the program averages the gradients itself."""
-    if options.parallel == "fsdp2":
-        policy = MixedPrecisionPolicy(*[torch.bfloat16] * 2 if low else ())
+    if options.parallel.startswith("fsdp2"):
+        policy = MixedPrecisionPolicy(*[torch.bfloat16] * 2 if low and options.parallel == "fsdp2" else ())
         for block in model.blocks:
             fully_shard(block, mp_policy=policy)
         return fully_shard(model, mp_policy=policy)
@@ -64,18 +64,20 @@ def main():
     parser = base_parser(__doc__.splitlines()[0], steps=20)
     parser.add_argument("--attention", choices=("math", "any"), default="math")
     parser.add_argument("--device", choices=("cuda", "late"), default="cuda")
-    parser.add_argument("--parallel", choices=("own", "ddp", "ddp-bf16", "fsdp2"), default="own")
+    parser.add_argument("--parallel", choices=("own", "ddp", "ddp-bf16", "fsdp2", "fsdp2-mix"),
+                        default="own", help="fsdp2-mix: fp32 and frozen bf16 parameters, gathered as bytes")
     options = parser.parse_args()
     settle(options.attention == "math")
     run = Run(options, start(options.device))
     here = torch.device(options.device)
+    block = (lambda: MixedBlock(WIDTH, run.dtype(torch.bfloat16))) if options.parallel == "fsdp2-mix" else None
     with here:
-        model = spread(GPT(run.vocabulary, attention="sdpa"), options, run.low)
-    optimizer = make_optimizer("adamw-fused", model.parameters())
+        model = spread(GPT(run.vocabulary, attention="sdpa", block=block), options, run.low)
+    optimizer = make_optimizer("adamw-fused", [p for p in model.parameters() if p.requires_grad])
     batches = run.batches()
     waits = torch.late.synchronisations if options.device == "late" else lambda: 0
     waited = waits()  # building the model copies to the CPU, which is done for the twin too
-    autocast = run.low and options.parallel != "fsdp2"
+    autocast = run.low and not options.parallel.startswith("fsdp2")
     for step in range(run.steps):
         inputs, targets = (t.to(here) for t in batches.next())
         optimizer.zero_grad()

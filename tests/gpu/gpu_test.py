@@ -49,6 +49,7 @@ CASES = {
     "ddp": (("--parallel", "ddp"), 2),
     "ddp, bf16 hook": (("--parallel", "ddp-bf16"), 2),
     "fsdp2": (("--parallel", "fsdp2"), 2),
+    "fsdp2, two dtypes": (("--parallel", "fsdp2-mix"), 2),
 }
 
 

@@ -91,6 +91,28 @@ class Block(nn.Module):
         return x + self.drop(self.down(F.gelu(self.up(self.norm2(x)))))
 
 
+class FrozenBias(nn.Module):
+    """A table that is never trained and kept in 16 bits, added to the features of its block."""
+
+    def __init__(self, width, dtype):
+        super().__init__()
+        self.table = nn.Parameter((0.1 * torch.randn(width, width)).to(dtype), requires_grad=False)
+
+    def forward(self, x):
+        return x + F.linear(x.to(self.table.dtype), self.table).to(x.dtype)
+
+
+class MixedBlock(Block):
+    """Trainable fp32 and frozen bf16 in one group: its all-gather packs both as bytes."""
+
+    def __init__(self, width, dtype):
+        super().__init__(width, 4, 0.0, False)
+        self.frozen = FrozenBias(width, dtype)
+
+    def forward(self, x):
+        return self.frozen(super().forward(x))
+
+
 class GPT(nn.Module):
     def __init__(self, vocabulary, width=WIDTH, layers=2, heads=4, dropout=0.0, attention="explicit",
                  checkpointing="", fourier=False, block=None):

@@ -3,35 +3,11 @@
     torchrun --standalone --nproc-per-node 2 fsdp_gpt.py --reduce bf16 --optimizer fused
 """
 import torch
-from torch import nn
-from torch.nn import functional as F
 
-from common import GPT, WIDTH, Block, Run, base_parser, loss_of, make_optimizer, start_ranks, stop_ranks
+from common import GPT, WIDTH, Block, MixedBlock, Run, base_parser, loss_of, make_optimizer, start_ranks, stop_ranks
 from residual_cases import LlamaBlock
 
 BF16 = torch.bfloat16
-
-
-class FrozenBias(nn.Module):
-    """A table that is never trained and kept in 16 bits, added to the features of its block."""
-
-    def __init__(self, width, dtype):
-        super().__init__()
-        self.table = nn.Parameter((0.1 * torch.randn(width, width)).to(dtype), requires_grad=False)
-
-    def forward(self, x):
-        return x + F.linear(x.to(self.table.dtype), self.table).to(x.dtype)
-
-
-class MixedBlock(Block):
-    """Trainable fp32 and frozen bf16 in one group: its all-gather packs both as bytes."""
-
-    def __init__(self, width, dtype):
-        super().__init__(width, 4, 0.0, False)
-        self.frozen = FrozenBias(width, dtype)
-
-    def forward(self, x):
-        return self.frozen(super().forward(x))
 
 
 def shard(model, options, run):

@@ -131,6 +131,9 @@ public:
                          limit(), " bytes are in use, ", size, " are wanted");
         used_ += size;
         most_ = std::max(most_, used_);
+        fake::make_current();
+        const fake::Inside inside;
+        reuse();
         std::vector<void*>& free = free_[{late::current, size}];
         void* at = nullptr;
         if (free.empty()) {
@@ -206,20 +209,38 @@ private:
         const std::lock_guard lock(memory.mutex_);
         const Block block = memory.blocks_.extract(at).mapped();
         memory.used_ -= block.size;
-        const CUstream stream = of_pool(block.stream);
+        std::vector<CUevent> readers;
         for (const c10::StreamId user : block.users) {
-            CUevent event = nullptr;
-            cuEventCreate(&event, 0);
-            cuEventRecord(event, of_pool(user));
-            cuStreamWaitEvent(stream, event, 0);
-            cuEventDestroy(event);
+            cuEventCreate(&readers.emplace_back(), 0);
+            cuEventRecord(readers.back(), of_pool(user));
         }
-        fake::enqueue(stream, [at, size = block.size] { std::memset(fake::on_device(at), 0xA5, size); });
-        memory.free_[{block.stream, block.size}].push_back(at);
+        memory.read_.push_back({at, block, std::move(readers)});
+        memory.reuse();
     }
+
+    // Freed memory whose readers are done.
+    void reuse() {
+        std::erase_if(read_, [this](Read& read) {
+            for (const CUevent event : read.readers)
+                if (cuEventQuery(event) != CUDA_SUCCESS) return false;
+            for (const CUevent event : read.readers) cuEventDestroy(event);
+            fake::enqueue(of_pool(read.block.stream), [at = read.at, size = read.block.size] {
+                std::memset(fake::on_device(at), 0xA5, size);
+            });
+            free_[{read.block.stream, read.block.size}].push_back(read.at);
+            return true;
+        });
+    }
+
+    struct Read {
+        void* at = nullptr;
+        Block block{};
+        std::vector<CUevent> readers{};  // on other streams
+    };
 
     std::mutex mutex_;
     std::map<void*, Block> blocks_;
+    std::vector<Read> read_;
     std::map<std::pair<c10::StreamId, std::size_t>, std::vector<void*>> free_;
     char* next_ = nullptr;
     std::size_t left_ = 0;

@@ -183,6 +183,25 @@ def side_stream(run):
         run.train(GPT(), adamw(), run.tokens)
 
 
+def prefetched(run):
+    """Batches in 16 bits, from a stream of the program's own; the training's stream is recorded as their reader."""
+    dtype = torch.float32 if run.options.fp32 else torch.bfloat16
+    here = torch.accelerator.current_stream() if run.device.type != "cpu" else None
+    side = torch.Stream(run.device) if here else contextlib.nullcontext()
+
+    def batch(generator):
+        with side:
+            images, labels = run.pictures(generator)
+            images = (images * 2 - 0.5).to(dtype)
+        if here:
+            here.wait_stream(side)
+            images.record_stream(here)
+            labels.record_stream(here)
+        return images, labels
+
+    run.train(image_model(), sgd, batch)
+
+
 CASES = {
     "gpt": lambda run: run.train(GPT(), adamw(), run.tokens, clip=0.2),
     "dropout": lambda run: run.train(GPT(0.1), adamw(), run.tokens),
@@ -195,6 +214,7 @@ CASES = {
     "recurrent": lambda run: run.train(Recurrent(), adamw(), run.tokens),
     "given": given_gradient,
     "stream": side_stream,
+    "prefetched": prefetched,
 }
 
 

@@ -29,7 +29,8 @@ def run(command, folder=None, **settings):
     return done
 
 
-CASES = ("gpt", "dropout", "foreach", "fused", "scaler", "pictures", "masters", "stream", "recurrent", "given")
+CASES = ("gpt", "dropout", "foreach", "fused", "scaler", "pictures", "masters", "stream", "recurrent", "given",
+         "prefetched")
 
 
 EXACT = ("calls", "elements", "nan", "pos_inf", "neg_inf", "zeros", "subnormals", "amax", "amin", "compared",
@@ -86,8 +87,8 @@ class Traced:
 
 @unittest.skipUnless(os.path.exists(PYTHON) and os.environ.get("MP_LATE_DEVICE"), "skipped: no torch in .venv")
 class FakeDevice(unittest.TestCase):
-    def check_truth(self, case):
-        plain, traced = untraced()[case], Traced(case)
+    def check_truth(self, case, **settings):
+        plain, traced = untraced()[case], Traced(case, **settings)
         self.assertEqual(traced.done.returncode, 0, traced.done.stderr[-2000:])
         # Also the number of times that the host has waited for the device.
         self.assertEqual(plain, traced.lines)
@@ -148,6 +149,10 @@ class FakeDevice(unittest.TestCase):
 
     def test_a_stream_of_the_program(self):
         self.check_truth("stream")
+
+    def test_batches_that_another_stream_prepares(self):
+        # So late that the host frees memory of a step while the device is still in the one before.
+        self.check_truth("prefetched", MP_FAKE_CUDA_LATE="2000")
 
     def test_recurrent(self):
         self.check_truth("recurrent")

@@ -55,6 +55,9 @@ class FakeRanks(unittest.TestCase):
     def test_fsdp2(self):
         self.check_truth("fsdp2")
 
+    def test_fsdp2_with_parameters_of_two_dtypes(self):
+        self.check_truth("fsdp2, two dtypes")
+
     def check_shortage(self, command_for, rooms):
         """One rank has `rooms` times the memory of the untraced run. The other one keeps its twin, and knows nothing of
         the first one's values. No collective waits for ever. Returns the reports."""
@@ -77,7 +80,7 @@ class FakeRanks(unittest.TestCase):
         return runs.run(command, folder, runs.environment())
 
     def test_one_rank_gives_its_twin_up(self):
-        for name, rooms in (("ddp", (1,)), ("fsdp2", (1, 1.2, 1.5))):
+        for name, rooms in (("ddp", (1,)), ("fsdp2", (1, 1.2, 1.5)), ("fsdp2, two dtypes", (1,))):
             for _ in self.check_shortage(lambda options, name=name: gpu_test.commands(options, name), rooms):
                 files = os.listdir(os.path.join(self.work.name, "traced"))
                 self.assertEqual([f for f in files if f.startswith("twin")], ["twin.0"])
