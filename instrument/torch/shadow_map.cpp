@@ -424,8 +424,7 @@ at::Tensor ShadowMap::lanes(const at::Tensor& real, bool create) {
     {
         const Locked lock(*this);
         const Shadow* const shadow = entry(real);
-        const bool has =
-            shadow && shadow->memory && !stale(*shadow, real) && shadow->type == at::kFloat;
+        const bool has = shadow && shadow->memory && !stale(*shadow, real) && shadow->type == at::kFloat;
         if (!has && !create) return {};
         if (has) record_use(shadow->memory);
         if (has && shadow->lane_bytes == 1) return view_like(real, shadow->memory, at::kInt);
