@@ -43,8 +43,8 @@ struct Call {
 // Whether a tensor's memory is that of an argument.
 bool shares_memory(const Call&, const at::Tensor&);
 
-// Whether the call gathers bytes of all ranks into one tensor, as FSDP2 does with parameters of several dtypes. The twin
-// then takes part with floats, whatever this rank knows of them: the other ranks cannot know what it knows.
+// Whether the call gathers bytes of all ranks into one tensor, as FSDP2 does with parameters of several dtypes. The
+// twin then takes part with floats, whatever this rank knows of them: the other ranks cannot know what it knows.
 bool gathers_bytes(const Call&);
 
 }  // namespace mp::twin

@@ -25,8 +25,8 @@ at::ScalarType component_type(at::ScalarType type) {
 
 std::size_t storage_bytes(const at::Tensor& t) { return t.storage().nbytes(); }
 
-// Keeps the memory, once it is freed, until the current stream has done what it has to do by then. The program orders its
-// streams for its own memory, but a shadow may be made on another stream, and freed at another time.
+// Keeps the memory, once it is freed, until the current stream has done what it has to do by then. The program orders
+// its streams for its own memory, but a shadow may be made on another stream, and freed at another time.
 void record_use(const c10::Storage& memory) {
     if (memory.device().is_cpu()) return;
     const c10::impl::VirtualGuardImpl device(memory.device().type());
