@@ -111,6 +111,7 @@ inline Function full_function() {
                         .storage = Storage::shared,
                         .stat = Stat::none,
                         .trips = 64,
+                        .shared = true,
                         .loop_depth = 3,
                         .through = Symbol("hadd2"),
                         .through_span = span("other.h", 2),
