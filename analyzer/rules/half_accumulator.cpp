@@ -7,10 +7,11 @@
 // Fix    Accumulate in float and convert once, when the result is stored.
 // Silent Float accumulators with a half store at the end; max, min and products; templates that are
 //        only instantiated with float. Few terms are a note: 32 in sequence, or a tree over 16; so
-//        are a tree whose steps add in float, a residual connection per layer, a blend, and what a program offers with an
-//        fp32 sum too. A Python loop whose length is not known is a warning; so is the share that one thread adds of the
-//        terms of a block, and a note where the shares are then added in fp32. Sums of squares are MP405's, which knows
-//        their worse range. An accumulator is reported once in a function.
+//        are a tree whose steps add in float, a residual connection per layer, a blend, and what a
+//        program offers with an fp32 sum too. A Python loop whose length is not known is a warning;
+//        so is the share that one thread adds of the terms of a block, and a note where the shares
+//        are then added in fp32. Sums of squares are MP405's, which knows their worse range. An
+//        accumulator is reported once in a function.
 // Tests  testdata/lint/MP401.md, tests/analyzer/rules/half_accumulator_test.cpp
 
 #include <algorithm>
