@@ -9,8 +9,8 @@
 //        only instantiated with float. Few terms are a note: 32 in sequence, or a tree over 16; so
 //        are a tree whose steps add in float, a residual connection per layer, a blend, and what a
 //        program offers with an fp32 sum too. A Python loop whose length is not known is a warning;
-//        so is the share that one thread adds of the terms of a block, and a note where the shares
-//        are then added in fp32. Sums of squares are MP405's, which knows their worse range. An
+//        so is one whose length is a member of an object, and the share that one thread adds of the
+//        terms of a block, and a note where the shares are then added in fp32. Sums of squares are MP405's, which knows their worse range. An
 //        accumulator is reported once in a function.
 // Tests  testdata/lint/MP401.md, tests/analyzer/rules/half_accumulator_test.cpp
 
@@ -95,8 +95,9 @@ Severity severity_of(const RuleContext& context, const Function& f, const Accumu
     if ((tree && is_wide(a.element)) || is_residual(f, a) || is_blend(a)) return Severity::note;
     // The launch decides how many terms one of the threads gets: n / blockDim.x are few as a rule.
     if (a.shared) return is_widened_after(f, a) ? Severity::note : Severity::warning;
-    // How often a method is called on one object is not known.
-    if (a.form == AccumulateForm::member) return Severity::warning;
+    // How often a method is called on one object is not known, nor is what a member of an object holds: of how many
+    // terms the sum is, is set elsewhere.
+    if (a.form == AccumulateForm::member || (a.by_field && !tree)) return Severity::warning;
     return error_if_proven(a.dtype);
 }
 

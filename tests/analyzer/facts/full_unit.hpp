@@ -112,6 +112,7 @@ inline Function full_function() {
                         .stat = Stat::none,
                         .trips = 64,
                         .shared = true,
+                        .by_field = true,
                         .loop_depth = 3,
                         .through = Symbol("hadd2"),
                         .through_span = span("other.h", 2),
