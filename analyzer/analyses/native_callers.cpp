@@ -27,6 +27,17 @@ bool has_dtype(const Function& f, bool (*is)(DType)) {
 
 bool is_wide_variant(const Function& f) { return has_dtype(f, is_wide) && !has_dtype(f, is_low_precision); }
 
+// The same parameters, with a wide dtype where the other has half.
+bool takes_wider(const Function& f, const Function& other) {
+    bool wider = false;
+    const auto fits = [&](const Parameter& a, const Parameter& b) {
+        const bool is_wider = is_wide(a.dtype) && is_low_precision(b.dtype);
+        wider = wider || is_wider;
+        return a.shape == b.shape && (is_wider || a.dtype == b.dtype);
+    };
+    return std::ranges::equal(f.params, other.params, fits) && wider;
+}
+
 bool makes_half(const Call& call) {
     constexpr std::array<std::string_view, 5> kMakers{"autocast", "GradScaler", "half", "bfloat16",
                                                       "initialize"};
@@ -62,6 +73,7 @@ public:
                                               std::ranges::any_of(f->calls, lint::makes_half));
             } else {
                 variants_[place_of(*f)].push_back(f);
+                named_[f->name].push_back(f);
                 if (!f->template_args.empty()) specialised_[f->name].push_back(f);
             }
         }
@@ -93,6 +105,17 @@ public:
         return found == named->second.end() ? nullptr : *found;
     }
 
+    // The overload that the program calls, where nothing calls this one: sum(float) beside sum(half).
+    const Function* called_overload(const Program& program, const Function& f) const {
+        const auto named = named_.find(f.name);
+        if (named == named_.end() || !program.callers(f.usr).empty()) return nullptr;
+        const auto is_called = [&](const Function* other) {
+            return other->usr != f.usr && !program.callers(other->usr).empty() && takes_wider(*other, f);
+        };
+        const auto found = std::ranges::find_if(named->second, is_called);
+        return found == named->second.end() ? nullptr : *found;
+    }
+
     bool are_variants(const Function& a, const Function& b) const {
         return place_of(a) == place_of(b) || (a.name == b.name && !a.template_args.empty());
     }
@@ -111,6 +134,7 @@ private:
 
     std::unordered_map<Place, std::vector<const Function*>, PlaceHash> variants_;
     std::unordered_map<Symbol, std::vector<const Function*>> specialised_;
+    std::unordered_map<Symbol, std::vector<const Function*>> named_;
     bool has_python_ = false;
     bool makes_half_ = false;
 };
@@ -342,6 +366,8 @@ bool runs_in_fp32(const RuleContext& context, const PythonCaller& caller) {
 HalfEvidence half_evidence(const RuleContext& context, const Function& f) {
     if (is_python(f)) return {};
     const NativeCode& code = native_code_of(context);
+    if (const Function* wide = code.called_overload(context.program, f))
+        return {HalfRuns::offered, Note{wide->span, "the program calls this overload, which is wide, alone"}};
     if (!code.has_wide_variant(f)) return {};
     const Choice choice(context, f);
     if (choice.is_fixed()) return {};

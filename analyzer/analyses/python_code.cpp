@@ -73,8 +73,16 @@ bool is_below(const RuleContext& context, Symbol file) {
     return !context.root.empty() && file.str().starts_with(context.root);
 }
 
+// Files at the root of the project: it is a program, and no folder of checkouts.
+bool has_own_files(const RuleContext& context) {
+    return std::ranges::any_of(context.program.units(), [&](const Unit& unit) {
+        return is_below(context, unit.path) &&
+               unit.path.str().rfind('/') <= unit.path.str().find('/', context.root.size());
+    });
+}
+
 // By a path that starts at the root of the project.
-std::string_view library_at(std::string_view path) {
+std::string_view library_at(const RuleContext& context, std::string_view path) {
     // Where a library's own repository has its package, and what is in the package.
     struct Library {
         std::string_view own, package;
@@ -103,9 +111,9 @@ std::string_view library_at(std::string_view path) {
             const std::string_view before = path.substr(0, at);
             const std::string_view after = path.substr(at + library.package.size());
             if ((at > 0 && before.back() != '/') || !after.starts_with('/')) continue;
-            // Also below a folder that has the library's name: its checkout, when that is not the root.
+            // Also below a folder that has the library's name: its checkout, beside others and not in a program.
             const std::string checkout = std::string(library.package) + "/" + std::string(library.own);
-            if (before == library.own || before == checkout) continue;
+            if (before == library.own || (before == checkout && !has_own_files(context))) continue;
             const auto has = [&](std::string_view part) {
                 return !part.empty() && after.substr(1).starts_with(part);
             };
@@ -181,7 +189,7 @@ CodeKind code_kind(std::string_view path) {
 
 std::string_view copied_library(const RuleContext& context, Symbol file) {
     if (!is_below(context, file)) return {};
-    const std::string_view named = library_at(file.str().substr(context.root.size()));
+    const std::string_view named = library_at(context, file.str().substr(context.root.size()));
     return named.empty() ? library_with_files_of(context, file.str()) : named;
 }
 

@@ -6,22 +6,22 @@
 #include "analyzer/analyses/dataflow.hpp"
 
 namespace mp::lint {
-namespace {
 
-// Whether control can reach the block when no edge is taken that needs the condition to have this value.
-bool reachable_without(const Function& f, std::uint32_t block, Symbol condition, bool value) {
+bool runs_only_if(const Function& f, std::uint32_t block, Symbol condition, bool value) {
     std::vector<char> seen(f.flow.size());
     std::vector<std::uint32_t> open{0};
     while (!open.empty()) {
         const std::uint32_t at = open.back();
         open.pop_back();
         if (at >= f.flow.size() || seen[at]++) continue;
-        if (at == block) return true;
+        if (at == block) return false;
         for (const Edge& edge : f.flow[at].to)
             if (edge.condition != condition || edge.when != value) open.push_back(edge.to);
     }
-    return false;
+    return true;
 }
+
+namespace {
 
 // Whether the two blocks are on opposite sides of one condition: `if fp16: model.half()`, and later `if fp16: ...
 // else: ...`.
@@ -32,8 +32,7 @@ bool exclude_each_other(const Function& f, std::uint32_t a, std::uint32_t b) {
             if (edge.condition.empty() || std::ranges::find(seen, edge.condition) != seen.end()) continue;
             seen.push_back(edge.condition);
             for (const bool value : {false, true})
-                if (!reachable_without(f, a, edge.condition, value) &&
-                    !reachable_without(f, b, edge.condition, !value))
+                if (runs_only_if(f, a, edge.condition, value) && runs_only_if(f, b, edge.condition, !value))
                     return true;
         }
     }

@@ -15,6 +15,9 @@ constexpr auto kNowhere = static_cast<std::uint32_t>(kNone);
 // Of the call with this index; kNowhere after the last one.
 std::uint32_t block_before(const Function&, std::size_t call);
 
+// Whether control reaches the block only where the condition has this value.
+bool runs_only_if(const Function&, std::uint32_t block, Symbol condition, bool value);
+
 bool can_run_before(const Function&, std::uint32_t block, std::uint32_t at);
 // On every way to `at`, or out of the function.
 bool always_runs_before(const Function&, std::uint32_t block, std::uint32_t at);

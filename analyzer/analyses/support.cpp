@@ -39,6 +39,11 @@ void weigh_trials(const RuleContext& context, Finding& finding) {
 
 // What the program never runs, or runs only to measure it, has nothing to lose.
 void weigh_use(const RuleContext& context, const Function& function, Finding& finding) {
+    if (const Definition* constant = constant_that_excludes(context, function, finding.span)) {
+        finding.severity = Severity::note;
+        finding.notes.push_back({constant->span, "this constant keeps the program from it"});
+        return;
+    }
     const bool uncalled = is_never_called(context, function);
     if (!uncalled && !only_measures(context, finding.span.file)) return;
     finding.severity = Severity::note;

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <span>
 
 #include "analyzer/analyses/python_code.hpp"
+#include "analyzer/analyses/run_order.hpp"
 #include "analyzer/analyses/support.hpp"
 
 namespace mp::lint {
@@ -76,6 +78,26 @@ bool covers(const SourceSpan& whole, const SourceSpan& part) {
     return whole.line <= part.line && part.line <= std::max(whole.line, whole.end_line);
 }
 
+// exec(open("configurator.py").read()): the command line can change every name.
+bool overwrites_names(const Call& call) { return call.name.str() == "exec"; }
+
+// Of the name in the statements of a module; nullptr when there is none, or more than one.
+const Definition* only_definition(const Function& module, std::string_view name) {
+    const Definition* found = nullptr;
+    for (const Definition& d : module.definitions) {
+        if (leaf(d.name.str()) != name) continue;
+        if (found) return nullptr;
+        found = &d;
+    }
+    return found;
+}
+
+std::optional<bool> truth_of(std::string_view constant) {
+    if (constant == "true" || constant == "1") return true;
+    if (constant == "false" || constant == "0") return false;
+    return std::nullopt;
+}
+
 }  // namespace
 
 bool is_trial(const RuleContext& context, const Function& f, const Call& call) {
@@ -135,6 +157,25 @@ bool is_never_called(const RuleContext& context, const Function& f) {
             return is_statements(*other) && std::ranges::any_of(other->calls, calls_own);
         });
     return is_script && !is_named(context.program, leaf(f.name.str()));
+}
+
+const Definition* constant_that_excludes(const RuleContext& context, const Function& f,
+                                         const SourceSpan& at) {
+    if (!is_python(f) || f.flow.size() < 2) return nullptr;
+    const auto here = std::ranges::find_if(f.calls, [&](const Call& c) { return covers(c.span, at); });
+    if (here == f.calls.end()) return nullptr;
+    const auto functions = functions_of(context.program, f.span.file);
+    const auto module = std::ranges::find_if(functions, [](const Function* g) { return is_statements(*g); });
+    if (module == functions.end() || std::ranges::any_of((*module)->calls, overwrites_names)) return nullptr;
+    for (const Block& block : f.flow)
+        for (const Edge& edge : block.to) {
+            if (edge.condition.empty()) continue;
+            const Definition* constant = only_definition(**module, edge.condition.str());
+            const auto value = constant ? truth_of(constant->value.constant.str()) : std::nullopt;
+            if (value && *value != edge.when && runs_only_if(f, here->block, edge.condition, edge.when))
+                return constant;
+        }
+    return nullptr;
 }
 
 bool steps_once(const Function& f) {

@@ -25,6 +25,9 @@ bool is_named(const Program&, std::string_view name);
 // A function of a script that nothing in the program calls or names, while the script's own statements call others.
 bool is_never_called(const RuleContext&, const Function&);
 
+// The constant of the file that keeps control from what stands here: `DEBUG = False`, and `if DEBUG:` around it.
+const Definition* constant_that_excludes(const RuleContext&, const Function&, const SourceSpan& at);
+
 // Statements of a notebook or script that take a step once, outside of every loop: a demonstration trains nothing.
 bool steps_once(const Function&);
 

@@ -1,6 +1,7 @@
 // Accumulations as facts: selects the steps of a body that accumulate, and describes them.
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "analyzer/clang/decl_names.hpp"
@@ -66,7 +67,34 @@ bool Flow::is_member_sum(const Step& step) const {
            step.place.of_this && !step.place.through_pointer && step.place.address.empty();
 }
 
-Stat Flow::stat_of(const Step& step, const Accumulate& found) const {
+// left *= 1 - a. A power of a number above 1 grows instead.
+bool Flow::is_running_product(const Step& step) const {
+    if (!step.value) return false;
+    llvm::SmallVector<Term, 4> factors;
+    terms.factors(terms.resolve(step.value), factors);
+    const auto grows = [&](Term factor) { return std::abs(terms.number(factor).value_or(0)) > 1; };
+    const auto is_itself = [&](Term factor) { return terms.same(factor, step.target); };
+    if (std::ranges::any_of(factors, grows)) return false;
+    return step.write->kind == WriteKind::multiply ||
+           (step.write->kind == WriteKind::assign && factors.size() > 1 &&
+            std::ranges::any_of(factors, is_itself));
+}
+
+// A blend, as of the colours along a ray: what a term weighs is what the terms before it left over, so that all
+// weights together are one at most.
+bool Flow::is_blend(const Accumulate& found, const Stmt* loop) const {
+    const auto is_left_over = [&](Term factor) {
+        return std::ranges::any_of(steps, [&](const Step& other) {
+            return terms.root().contains(loop, other.site) && terms.same(factor, other.target) &&
+                   is_running_product(other);
+        });
+    };
+    const auto is_weighted = [&](const Summand& s) { return std::ranges::any_of(s.factors, is_left_over); };
+    return !found.added.empty() && std::ranges::all_of(found.added, is_weighted);
+}
+
+Stat Flow::stat_of(const Step& step, const Accumulate& found, const std::vector<const Stmt*>& loops) const {
+    if (!found.tree && !loops.empty() && is_blend(found, loops.front())) return Stat::mean;
     const auto square = [&](const Summand& s) {
         const Meaning m = meaning(s.term);
         return terms.is_square(s) || m == Meaning::square || m == Meaning::sum_of_squares;
@@ -94,11 +122,19 @@ Accumulation Flow::describe(const Step& step, const Accumulate& found,
              : step.frame || step.write->kind != WriteKind::assign ? AccumulateForm::compound
                                                                    : AccumulateForm::assign;
     a.storage = storage_of(step.place);
-    a.stat = is_extreme(found.op) ? Stat::none : stat_of(step, found);
+    a.stat = is_extreme(found.op) ? Stat::none : stat_of(step, found, loops);
     a.loop_depth = static_cast<std::uint16_t>(loops.size());
     a.trips = loops.empty() ? 0 : 1;
-    for (const Stmt* loop : loops)
-        if (__builtin_mul_overflow(a.trips, root.describe(loop).trips, &a.trips)) a.trips = 0;
+    std::size_t unknown = 0, shared = 0, by_field = 0;
+    for (const Stmt* statement : loops) {
+        const Loop loop = root.describe(statement);
+        if (__builtin_mul_overflow(a.trips, loop.trips, &a.trips)) a.trips = 0;
+        unknown += loop.trips == 0 ? 1 : 0;
+        shared += loop.trips == 0 && loop.shared ? 1 : 0;
+        by_field += loop.trips == 0 && loop.by_field ? 1 : 0;
+    }
+    a.shared = unknown > 0 && shared == unknown;
+    a.by_field = unknown > 0 && by_field == unknown;
     const Term sum = step.write->kind == WriteKind::assign ? terms.strip(step.value) : Term{};
     const Frame* helper = step.frame ? step.frame : sum.frame;
     if (!helper) return a;

@@ -76,7 +76,9 @@ struct Flow {
     bool refills(const Step&, const Write&) const;
     bool reported_by_helper(const Step&) const;
     bool is_member_sum(const Step&) const;
-    Stat stat_of(const Step&, const Accumulate&) const;
+    bool is_running_product(const Step&) const;
+    bool is_blend(const Accumulate&, const clang::Stmt* loop) const;
+    Stat stat_of(const Step&, const Accumulate&, const std::vector<const clang::Stmt*>& loops) const;
     Accumulation describe(const Step&, const Accumulate&, const std::vector<const clang::Stmt*>& loops) const;
     std::optional<Accumulation> squared_before(const Step&) const;
     void add_accumulations(Function& out) const;

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "analyzer/clang/body.hpp"
+#include "analyzer/clang/thread_index.hpp"
 #include "clang/AST/StmtCXX.h"
 
 namespace mp::lint {
@@ -167,13 +168,16 @@ void Body::count_trips(Loop& loop, const Expr* condition, const Expr* start, std
         const bool left = variable_of(test->getLHS()->IgnoreParenCasts()) == loop.counter;
         const bool right = variable_of(test->getRHS()->IgnoreParenCasts()) == loop.counter;
         if (left == right) return;
-        bound = constant(left ? test->getRHS() : test->getLHS());
+        const Expr* const limit = left ? test->getRHS() : test->getLHS();
+        bound = constant(limit);
+        loop.by_field = !bound && is_field(limit);
         relation = left ? test->getOpcode() : BinaryOperator::reverseComparisonOp(test->getOpcode());
     } else if (variable_of(condition ? condition->IgnoreParenCasts() : nullptr) == loop.counter) {
         bound = 0;  // for (; n; n /= 2)
     }
     if (!bound) return;
-    const auto first = start ? constant(start) : std::nullopt;
+    // The thread at the first place takes most of the items.
+    const auto first = loop.shared ? std::optional<std::int64_t>(0) : start ? constant(start) : std::nullopt;
     if (!first || !step) {  // for (i = threadIdx.x; i < 256; i += blockDim.x)
         if ((op == '+' || op == '*') && (relation == BO_LT || relation == BO_LE))
             loop.largest = magnitude(*bound);
@@ -187,6 +191,37 @@ void Body::count_trips(Loop& loop, const Expr* condition, const Expr* start, std
     loop.trips = count.trips;
     loop.never = !holds(relation, *first, *bound);
     loop.largest = count.largest;
+}
+
+// settings.count, or n where `int n = settings.count`.
+bool Body::is_field(const Expr* e) const {
+    for (int i = 0; e && i < kMostLookups; ++i) {
+        e = e->IgnoreParenCasts();
+        if (isa<MemberExpr>(e)) return true;
+        const VarDecl* variable = variable_of(e);
+        e = variable ? definition(variable) : nullptr;
+    }
+    return false;
+}
+
+// Whether the value depends on where the thread stands: tid, where `int tid = threadIdx.x`.
+bool Body::is_placed(const Expr* e, unsigned depth) const {
+    if (!e || depth > kMostLookups) return false;
+    if (is_position(e)) return true;
+    const VarDecl* variable = variable_of(e);
+    if (variable) return is_placed(definition(variable), depth + 1);
+    return std::ranges::any_of(e->children(), [&](const Stmt* child) {
+        return is_placed(dyn_cast_or_null<Expr>(child), depth + 1);
+    });
+}
+
+// for (i = threadIdx.x; i < n; i += blockDim.x): every thread takes its share of the items.
+bool Body::is_shared(const Loop& loop, std::optional<std::int64_t> step, char op) const {
+    if (op != '+' || (step && *step <= 1)) return false;
+    return std::ranges::any_of(writes_to(loop.counter), [&](const Write* w) {
+        const bool starts = w->kind == WriteKind::assign || w->kind == WriteKind::init;
+        return w->whole && starts && is_placed(w->value);
+    });
 }
 
 Loop Body::describe_for(const ForStmt& statement) const {
@@ -207,6 +242,7 @@ Loop Body::describe_for(const ForStmt& statement) const {
         for (const Write* w : writes_to(loop.counter))
             if (contains(init, w->site)) start = w->value, --moves;
     if (!statement.getInit()) start = definition(loop.counter);
+    loop.shared = is_shared(loop, step, op);
     if (moves == 1) count_trips(loop, statement.getCond(), start, step, op);
     return loop;
 }
@@ -228,6 +264,7 @@ Loop Body::describe_while(const Stmt& statement, const Expr* condition) const {
         if (!counter) continue;
         loop.counter = counter;
         loop.halving = loop.halving || is_geometric(op, step);
+        loop.shared = loop.shared || is_shared(loop, step, op);
     }
     return loop;
 }

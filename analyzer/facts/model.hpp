@@ -165,8 +165,10 @@ struct Accumulation {
     AccumulateOp op = AccumulateOp::add;
     AccumulateForm form = AccumulateForm::compound;
     Storage storage = Storage::local;
-    Stat stat = Stat::sum;    // sum, or sum_of_squares when what is added is a square
+    Stat stat = Stat::sum;    // or sum_of_squares of squares, or mean of terms that a running product weights
     std::uint64_t trips = 0;  // product of the constant trip counts around it; 0: not a constant
+    bool shared = false;      // the loops of unknown count step over the threads: one thread adds its share
+    bool by_field = false;    // ... have a member of an object as their bound: a setting, or a size
     std::uint16_t loop_depth = 0;
     Symbol through;             // qualified name of the helper that adds ("hadd2"), if one does
     SourceSpan through_span;    // where the helper adds

@@ -92,7 +92,10 @@ void Builder::branch(Node condition, std::uint32_t yes, std::uint32_t no) {
         case Kind::true_:
             return go(yes);
         case Kind::false_:
+        case Kind::none:
             return go(no);
+        case Kind::integer:  // if 0: code that was put aside
+            return go(condition.text() == "0" ? no : yes);
         default:
             break;
     }

@@ -7,9 +7,11 @@
 // Fix    Accumulate in float and convert once, when the result is stored.
 // Silent Float accumulators with a half store at the end; max, min and products; templates that are
 //        only instantiated with float. Few terms are a note: 32 in sequence, or a tree over 16; so
-//        are a tree whose steps add in float, a residual connection per layer, and what a program offers with an
-//        fp32 sum too. A Python loop whose length is not known is a warning. Sums of squares are MP405's, which knows
-//        their worse range. An accumulator is reported once in a function.
+//        are a tree whose steps add in float, a residual connection per layer, a blend, and what a
+//        program offers with an fp32 sum too. A Python loop whose length is not known is a warning;
+//        so is one whose length is a member of an object, and the share that one thread adds of the
+//        terms of a block, and a note where the shares are then added in fp32. Sums of squares are MP405's, which knows their worse range. An
+//        accumulator is reported once in a function.
 // Tests  testdata/lint/MP401.md, tests/analyzer/rules/half_accumulator_test.cpp
 
 #include <algorithm>
@@ -32,6 +34,9 @@ constexpr std::uint64_t kFewTermsOfATree = 16;
 
 bool is_sum(const Accumulation& a) { return adds_in_half(a) && a.stat != Stat::sum_of_squares; }
 
+// The weights of a blend are one together: it stays as small as its terms.
+bool is_blend(const Accumulation& a) { return a.stat == Stat::mean; }
+
 // How many terms end up in the sum; 0: not known. A tree of n steps joins 2^n terms.
 std::uint64_t terms(const Accumulation& a) {
     if (a.form != AccumulateForm::tree || a.trips == 0) return a.trips;
@@ -46,11 +51,12 @@ std::string_view spelling_of(const Operand& value) {
 }
 
 // "x" of `x + i * width`: the rows of one array.
-std::string_view array_of(const Operand& value) {
-    const std::string_view text = spelling_of(value);
+std::string_view array_of(std::string_view text) {
     return text.substr(
         0, static_cast<std::size_t>(std::ranges::find_if_not(text, is_part_of_name) - text.begin()));
 }
+
+std::string_view array_of(const Operand& value) { return array_of(spelling_of(value)); }
 
 bool is_row(const Operand& value) { return array_of(value).size() < spelling_of(value).size(); }
 
@@ -73,13 +79,25 @@ bool is_residual(const Function& f, const Accumulation& a) {
     });
 }
 
+// float v = __half2float(sum): what happens to the sum after its loop is not half.
+bool is_widened_after(const Function& f, const Accumulation& a) {
+    const std::string_view sum = array_of(a.name.str());
+    return std::ranges::any_of(f.casts, [&](const Cast& cast) {
+        return is_wide(cast.to) && is_low_precision(cast.from) && !cast.in_loop &&
+               array_of(cast.source) == sum;
+    });
+}
+
 Severity severity_of(const RuleContext& context, const Function& f, const Accumulation& a) {
     const bool tree = a.form == AccumulateForm::tree;
     const std::uint64_t n = terms(a);
     if (context.inference || (n != 0 && n <= (tree ? kFewTermsOfATree : kFewTerms))) return Severity::note;
-    if ((tree && is_wide(a.element)) || is_residual(f, a)) return Severity::note;
-    // How often a method is called on one object is not known.
-    if (a.form == AccumulateForm::member) return Severity::warning;
+    if ((tree && is_wide(a.element)) || is_residual(f, a) || is_blend(a)) return Severity::note;
+    // The launch decides how many terms one of the threads gets: n / blockDim.x are few as a rule.
+    if (a.shared) return is_widened_after(f, a) ? Severity::note : Severity::warning;
+    // How often a method is called on one object is not known, nor is what a member of an object holds: of how many
+    // terms the sum is, is set elsewhere.
+    if (a.form == AccumulateForm::member || (a.by_field && !tree)) return Severity::warning;
     return error_if_proven(a.dtype);
 }
 
@@ -108,6 +126,8 @@ std::vector<Note> notes_of(const Accumulation& a, const std::vector<const Accumu
         notes.push_back({a.declared, "the accumulator is declared here as " + std::string(label(a.dtype))});
     if (a.through_span.known())
         notes.push_back({a.through_span, std::string(a.through.str()) + " adds here"});
+    if (a.shared)
+        notes.push_back({a.span, "each thread adds its share of the terms: the launch decides how many"});
     if (all.size() > 1)
         notes.push_back({all.back()->span, "the last of " + std::to_string(all.size()) + " such statements"});
     return notes;

@@ -82,6 +82,22 @@ TEST(PythonCode, CopiesWithNamesOfTheirOwnAreKnownByTheirFiles) {
     EXPECT_EQ(library("/src/p/univi/", "/src/p/univi/train/train.py"), "");
 }
 
+TEST(PythonCode, ACheckoutOfALibraryIsACopyInsideAProgram) {
+    constexpr std::string_view kFile = "/src/p/transformers/src/transformers/models/t5/modeling_t5.py";
+    const auto library = [&](std::string_view beside) {
+        std::vector<Unit> units(2);
+        units[0].path = Symbol(kFile);
+        units[1].path = Symbol(beside);
+        const Program program = Program::link(std::move(units));
+        const Policies policies;
+        const RuleContext context{.program = program, .policies = policies, .root = "/src/p"};
+        return std::string(copied_library(context, Symbol(kFile)));
+    };
+    EXPECT_EQ(library("/src/p/train_t5.py"), "transformers");
+    EXPECT_EQ(library("/src/p/diffusers/src/diffusers/training_utils.py"), "");
+    EXPECT_EQ(library("/src/p/transformers/setup.py"), "");
+}
+
 TEST(PythonCode, EveryRuleReportsLowerInFunctionsThatMeasure) {
     const auto named = [](const std::string& name) {
         return lint("MP411",

@@ -111,6 +111,8 @@ inline Function full_function() {
                         .storage = Storage::shared,
                         .stat = Stat::none,
                         .trips = 64,
+                        .shared = true,
+                        .by_field = true,
                         .loop_depth = 3,
                         .through = Symbol("hadd2"),
                         .through_span = span("other.h", 2),
