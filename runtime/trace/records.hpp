@@ -198,6 +198,47 @@ constexpr void fields(V&& v, Of<SketchRecord>) {
     v(Field{"received_squares"}, &R::received_squares);
 }
 
+// A product of which all elements were sketched: with one vector of +1 and -1, its errors' squares are known in sum, for
+// each 32 rows of the result. Their standard deviation is about a quarter of them. Rows whose elements or inputs are not
+// finite are left out.
+struct ProductRecord {
+    static constexpr std::uint64_t kRows = 32;
+    std::string layer;
+    std::string op;
+    Phase phase = Phase::unknown;
+    DType dtype = DType::unknown;  // of the result
+    std::uint64_t device = 0;      // as in OpRecord
+    std::uint64_t rows = 0;        // of the result
+    std::uint64_t sketched_rows = 0;
+    double error_squares = 0;
+    double squares = 0;           // of the result
+    double rounding_squares = 0;  // what the errors' squares are in a sound product
+    // The 32 rows that are farthest from that: the first of them, and their own sums.
+    std::uint64_t first_row = 0;
+    double block_error_squares = 0;
+    double block_squares = 0;
+    double block_rounding_squares = 0;
+};
+
+template <class V>
+constexpr void fields(V&& v, Of<ProductRecord>) {
+    using R = ProductRecord;
+    v(Field{"layer"}.bare(), &R::layer);
+    v(Field{"op"}.bare(), &R::op);
+    v(Field{"phase"}.bare(), &R::phase);
+    v(Field{"dtype"}.bare(), &R::dtype);
+    v(Field{"device"}, &R::device);
+    v(Field{"rows"}, &R::rows);
+    v(Field{"sketched_rows"}, &R::sketched_rows);
+    v(Field{"error_squares"}, &R::error_squares);
+    v(Field{"squares"}, &R::squares);
+    v(Field{"rounding_squares"}, &R::rounding_squares);
+    v(Field{"first_row"}, &R::first_row);
+    v(Field{"block_error_squares"}, &R::block_error_squares);
+    v(Field{"block_squares"}, &R::block_squares);
+    v(Field{"block_rounding_squares"}, &R::block_rounding_squares);
+}
+
 // What kernels of one layer and phase took on the device in one step.
 struct TimeRecord {
     std::string layer;
@@ -525,6 +566,7 @@ struct StepRecord {
     std::vector<DTypePlace> places;
     std::vector<SketchRecord> sketches;
     std::vector<TimeRecord> times;
+    std::vector<ProductRecord> products;
 };
 
 template <class V>
@@ -546,6 +588,7 @@ constexpr void fields(V&& v, Of<StepRecord>) {
     v(Field{"places"}.since(1), &R::places);
     v(Field{"sketches"}.since(2), &R::sketches);
     v(Field{"times"}.since(2), &R::times);
+    v(Field{"products"}.since(3), &R::products);
 }
 
 enum class NoteKind : std::uint8_t {
