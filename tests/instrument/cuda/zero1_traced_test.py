@@ -247,7 +247,7 @@ class Verdicts(Traced):
         for precision in ("bf16", "fp16"):
             with self.subTest(precision=precision):
                 products = self.trace("--precision", precision, "--spawn", 2)["products"]
-                self.assertGreater(len(products), 12)
+                self.assertGreater(len(products), 8)
                 for product in products:
                     self.assertGreaterEqual(product["sketched"], 2 * 4)  # two ranks, steps 0, 1, 2 and 4
                     self.assertAlmostEqual(product["times_rounding"], 1, delta=0.2, msg=product)
