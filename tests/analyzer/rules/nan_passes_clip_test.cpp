@@ -6,7 +6,7 @@ namespace {
 
 // A kernel that averages gradients times a factor, and a function that hands it a factor of 1 or another one.
 std::string program(std::string_view condition, std::string_view more = "", std::string_view dtype = "bf16") {
-    const std::string c(condition);
+    const std::string c = "\"" + std::string(condition) + "\"";
     return "unit t.cu language=cuda\n"
            "  func 10:5 adam kind=kernel params=[{" +
            std::string(dtype) +
