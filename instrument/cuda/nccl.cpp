@@ -184,16 +184,14 @@ MP_HOOK int ncclAllReduce(const void* send, void* receive, size_t count, int typ
 MP_HOOK int ncclReduceScatter(const void* send, void* receive, size_t count, int type, int op, void* comm,
                               abi::Stream stream) {
     MP_REAL(ncclReduceScatter);
-    const Request q{
-        "reduce_scatter", op, send, receive, count, count, type, comm, stream, true};
+    const Request q{"reduce_scatter", op, send, receive, count, count, type, comm, stream, true};
     return collective(q, [&] { return next(send, receive, count, type, op, comm, stream); });
 }
 
 MP_HOOK int ncclReduce(const void* send, void* receive, size_t count, int type, int op, int root, void* comm,
                        abi::Stream stream) {
     MP_REAL(ncclReduce);
-    const Request q{
-        "reduce", op, send, receive, count, count, type, comm, stream, false, root};
+    const Request q{"reduce", op, send, receive, count, count, type, comm, stream, false, root};
     return collective(q, [&] { return next(send, receive, count, type, op, root, comm, stream); });
 }
 
@@ -207,13 +205,15 @@ MP_HOOK int ncclAllGather(const void* send, void* receive, size_t count, int typ
 MP_HOOK int ncclBroadcast(const void* send, void* receive, size_t count, int type, int root, void* comm,
                           abi::Stream stream) {
     MP_REAL(ncclBroadcast);
-    const Request q{"broadcast", mp::raw::kNothing, send, receive, count, count, type, comm, stream, false, root};
+    const Request q{"broadcast", mp::raw::kNothing, send, receive, count, count, type, comm, stream, false,
+                    root};
     return collective(q, [&] { return next(send, receive, count, type, root, comm, stream); });
 }
 
 MP_HOOK int ncclBcast(void* buffer, size_t count, int type, int root, void* comm, abi::Stream stream) {
     MP_REAL(ncclBcast);
-    const Request q{"broadcast", mp::raw::kNothing, buffer, buffer, count, count, type, comm, stream, false, root};
+    const Request q{"broadcast", mp::raw::kNothing, buffer, buffer, count, count, type, comm, stream, false,
+                    root};
     return collective(q, [&] { return next(buffer, count, type, root, comm, stream); });
 }
 

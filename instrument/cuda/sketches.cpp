@@ -9,7 +9,8 @@ Sketching sketching_of(const Collective& c) {
     Sketching s;
     const std::string_view reduction = c.reduction;
     const bool adds = reduction == "sum" || reduction == "avg" || reduction == "premul_sum";
-    if (!adds || !c.factor || c.communicator == 0 || c.rank < 0 || c.ranks < 2 || !c.send || c.sent == 0) return s;
+    if (!adds || !c.factor || c.communicator == 0 || c.rank < 0 || c.ranks < 2 || !c.send || c.sent == 0)
+        return s;
     // Each rank receives one part of a scattered tensor, else all of it or nothing.
     const bool scatters = c.sent == c.received * static_cast<std::uint64_t>(c.ranks) && c.received > 0;
     const std::uint64_t part = scatters ? c.received : c.sent;

@@ -32,7 +32,8 @@ LocalExcess local_excess(const ProductRecord& r) {
 }
 
 void ProductTable::add(const ProductRecord& r, Place at) {
-    State one{.worst = r, .at = at, .products = 1, .error_squares = {}, .squares = {}, .rounding_squares = {}};
+    State one{
+        .worst = r, .at = at, .products = 1, .error_squares = {}, .squares = {}, .rounding_squares = {}};
     one.error_squares.add(r.error_squares);
     one.squares.add(r.squares);
     one.rounding_squares.add(r.rounding_squares);

@@ -217,9 +217,12 @@ struct ncclComm {
                 case Operation::reduce_scatter:
                     for (int owner = 0; owner < ranks; ++owner) {
                         const std::size_t offset = (static_cast<std::size_t>(owner) * o.count + at) * width;
-                        if (!exchange(from + offset, bytes_now, [&] {
-                                if (owner == rank) reduce_slots(to + at * width, n, o, owner);
-                            }, &o))
+                        if (!exchange(
+                                from + offset, bytes_now,
+                                [&] {
+                                    if (owner == rank) reduce_slots(to + at * width, n, o, owner);
+                                },
+                                &o))
                             return;
                     }
                     break;
@@ -238,10 +241,13 @@ struct ncclComm {
                     break;
                 case Operation::all_reduce:
                 case Operation::reduce:
-                    if (!exchange(from + at * width, bytes_now, [&] {
-                            if (o.kind == Operation::all_reduce || rank == o.root)
-                                reduce_slots(to + at * width, n, o, -1);
-                        }, &o))
+                    if (!exchange(
+                            from + at * width, bytes_now,
+                            [&] {
+                                if (o.kind == Operation::all_reduce || rank == o.root)
+                                    reduce_slots(to + at * width, n, o, -1);
+                            },
+                            &o))
                         return;
                     break;
             }

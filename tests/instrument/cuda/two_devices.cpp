@@ -79,7 +79,8 @@ public:
             check(cudaMemcpy(at, &factor, sizeof factor, cudaMemcpyHostToDevice) == cudaSuccess);
         }
         check(ncclRedOpCreatePreMulSum(&operator_, at, ncclFloat16,
-                                       late ? ncclScalarDevice : ncclScalarHostImmediate, comm) == ncclSuccess);
+                                       late ? ncclScalarDevice : ncclScalarHostImmediate,
+                                       comm) == ncclSuccess);
         factor = __float2half(0);  // it was taken
     }
     // Each device moves its own weights, by values of its own.
