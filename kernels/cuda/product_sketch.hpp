@@ -2,9 +2,10 @@
 
 #include "kernels/cuda/sketch.hpp"
 
-// A whole matrix product times a vector x of +1 and -1, twice: alpha A (B x) + beta C x + bias sum(x) in fp64 before it,
-// D x after it. Of each row, the square of the difference is the sum of the squares of the row's errors, but for a part
-// whose mean over the choices of x is 0. Three kernels, whose blocks take kRowsOfSketch rows each. What each thread does.
+// A whole matrix product times a vector x of +1 and -1, twice: alpha A (B x) + beta C x + bias sum(x) in fp64 before
+// it, D x after it. Of each row, the square of the difference is the sum of the squares of the row's errors, but for a
+// part whose mean over the choices of x is 0. Three kernels, whose blocks take kRowsOfSketch rows each. What each
+// thread does.
 
 namespace mp::cuda {
 

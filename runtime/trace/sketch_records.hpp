@@ -52,9 +52,9 @@ constexpr void fields(V&& v, Of<SketchRecord>) {
     v(Field{"received_squares"}, &R::received_squares);
 }
 
-// A product of which all elements were sketched: with one vector of +1 and -1, its errors' squares are known in sum, for
-// each 32 rows of the result. Their standard deviation is about a quarter of them. Rows whose elements or inputs are not
-// finite are left out.
+// A product of which all elements were sketched: with one vector of +1 and -1, its errors' squares are known in sum,
+// for each 32 rows of the result. Their standard deviation is about a quarter of them. Rows whose elements or inputs
+// are not finite are left out.
 struct ProductRecord {
     static constexpr std::uint64_t kRows = 32;
     std::string layer;
