@@ -136,8 +136,8 @@ void judge_emulated(Case& c) {
     c.out.findings.push_back(std::move(f));
 }
 
-// An error of all rows alike is one of the arithmetic and has findings of its own: half and split sums, roundings inside
-// an epilogue. One of some rows alone is none of these.
+// An error of all rows alike is one of the arithmetic and has findings of its own: half and split sums, roundings
+// inside an epilogue. One of some rows alone is none of these.
 constexpr double kMoreThanOthers = 3;
 
 double times_rounding(double error_squares, double rounding_squares) {
