@@ -135,13 +135,14 @@ bool only_measures(const RuleContext& context, Symbol file) {
         return has_call(program, file, measures_python) && !has_call(program, file, keeps_results) &&
                !is_run_elsewhere(context, file);
     const auto is_main = [](const Function* f) { return f->name.str() == "main"; };
-    // A helper of the program may take the time, as one in a header for several benchmarks does.
-    const auto times = [&](const Call& call) {
-        const Function* callee = program.definition(call.callee);
-        return times_kernels(call) || (callee && std::ranges::any_of(callee->calls, times_kernels));
+    // A helper of the program may do it: take the time in a header for several benchmarks, read and check for errors.
+    const auto some_call = [&](bool (*does)(const Call&)) {
+        return has_call(program, file, [&](const Call& call) {
+            const Function* callee = program.definition(call.callee);
+            return does(call) || (callee && std::ranges::any_of(callee->calls, does));
+        });
     };
-    return std::ranges::any_of(functions, is_main) && has_call(program, file, times) &&
-           !has_call(program, file, reads_files);
+    return std::ranges::any_of(functions, is_main) && some_call(times_kernels) && !some_call(reads_files);
 }
 
 bool is_never_called(const RuleContext& context, const Function& f) {

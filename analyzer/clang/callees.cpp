@@ -71,13 +71,19 @@ bool keeps_standard(std::string_view name) {
     return std::ranges::find(kNames, last(name)) != kNames.end();
 }
 
+// A program that reads files has a model or data, and is no mere benchmark.
+bool reads_file(std::string_view name) {
+    constexpr std::array<std::string_view, 3> kNames{"fread", "fscanf", "mmap"};
+    return std::ranges::find(kNames, name) != kNames.end();
+}
+
 bool keeps_global(std::string_view name, const clang::FunctionDecl& f) {
     if (is_conversion_intrinsic(f)) return false;  // recorded as a cast instead
     if (starts_with_any(
             name, {"cublas", "nccl", "cudnn", "MPI_", "cudaLaunch", "cudaGetDeviceProperties",
                    "cudaEventElapsedTime", "cudaDeviceGetAttribute", "atomic", "gpuAtomic", "fastAtomic"}))
         return true;
-    return asks_whether_finite(name) || touches_low_precision(f);
+    return asks_whether_finite(name) || reads_file(name) || touches_low_precision(f);
 }
 
 // Queries on tensors that involve no number, and internals of macros.

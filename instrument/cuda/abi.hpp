@@ -43,6 +43,7 @@ inline constexpr std::uint32_t kLtReduceInPlace = 1, kLtReduceInOutputType = 4;
 inline constexpr std::uint32_t kLtEpilogueNone = 1, kLtEpilogueBias = 4;
 
 // nccl.h
+inline constexpr int kNcclScalarOfHost = 1;  // ncclScalarHostImmediate
 inline constexpr int kNcclInternalError = 3, kNcclInProgress = 7;
 inline constexpr int kNcclFloat16 = 6, kNcclFloat32 = 7, kNcclFloat64 = 8, kNcclBfloat16 = 9, kNcclE4M3 = 10,
                      kNcclE5M2 = 11;

@@ -57,6 +57,8 @@ struct Product {
 struct Collective {
     const char* op = "";
     const char* reduction = "";
+    // Of what this rank sends, of an operator that multiplies first.
+    std::optional<double> factor = 1;
     DType dtype = DType::unknown;
     const void* send = nullptr;  // null: this rank sends nothing
     const void* receive = nullptr;

@@ -287,6 +287,20 @@ bool Meter::compare(abi::Stream stream, const cuda::SampledProduct& product,
     });
 }
 
+bool Meter::expect_sketch(abi::Stream stream, const cuda::SampledProduct& product,
+                          cuda::RowsError* into) noexcept {
+    return launch(stream, [&](const Gpu& gpu, cuda::Scratch& scratch) {
+        return bool(gpu.measure.expect_sketch(stream, scratch, product, into));
+    });
+}
+
+bool Meter::compare_sketch(abi::Stream stream, const cuda::SampledProduct& product,
+                           cuda::RowsError* into) noexcept {
+    return launch(stream, [&](const Gpu& gpu, cuda::Scratch& scratch) {
+        return bool(gpu.measure.compare_sketch(stream, scratch, product, into));
+    });
+}
+
 bool Meter::sketch(abi::Stream stream, const cuda::SketchedBlocks& blocks, cuda::Sketch* into) noexcept {
     return launch(stream, [&](const Gpu& gpu, cuda::Scratch& scratch) {
         return bool(gpu.measure.sketch(stream, scratch, blocks, into));

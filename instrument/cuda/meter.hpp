@@ -88,6 +88,10 @@ public:
     bool expect(abi::Stream, const cuda::SampledProduct&) noexcept;
     bool compare(abi::Stream, const cuda::SampledProduct&, cuda::ProductError* into) noexcept;
 
+    // The same for a sketch of all elements. The figures are one for each kRowsOfSketch rows.
+    bool expect_sketch(abi::Stream, const cuda::SampledProduct&, cuda::RowsError* into) noexcept;
+    bool compare_sketch(abi::Stream, const cuda::SampledProduct&, cuda::RowsError* into) noexcept;
+
     bool sketch(abi::Stream, const cuda::SketchedBlocks&, cuda::Sketch* into) noexcept;
 
     // Elements that are the same before and after.

@@ -7,6 +7,7 @@
 #include "instrument/cuda/communicators.hpp"
 #include "instrument/cuda/dtypes.hpp"
 #include "instrument/cuda/nccl_hooks.hpp"
+#include "instrument/cuda/nccl_operators.hpp"
 #include "instrument/cuda/nccl_profiler.hpp"
 
 namespace mp::raw {
@@ -51,7 +52,10 @@ int device_of(void* comm) {
 }
 
 // Operators of the program's own are made of a scalar and a sum.
-const char* reduction_of(int op) { return op >= 0 && op < kOps ? kReductions[op] : "premul_sum"; }
+constexpr int kNothing = -1;  // what is moved is not reduced
+const char* reduction_of(int op) {
+    return op == kNothing ? "" : op >= 0 && op < kOps ? kReductions[op] : "premul_sum";
+}
 
 std::uint64_t width_of_nccl(int type) {
     static constexpr std::uint64_t kWidths[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
@@ -60,7 +64,7 @@ std::uint64_t width_of_nccl(int type) {
 
 struct Request {
     const char* op;
-    const char* reduction;
+    int reduction;  // NCCL's operator, or kNothing
     const void* send;
     const void* receive;
     std::uint64_t sent, received;
@@ -75,7 +79,8 @@ struct Request {
 Collective collective_of(const Request& q) {
     Collective c;
     c.op = q.op;
-    c.reduction = q.reduction;
+    c.reduction = reduction_of(q.reduction);
+    if (q.reduction >= kOps) c.factor = factor_of_operator(q.comm, q.reduction);
     c.dtype = dtype_of_nccl(q.type);
     c.send = q.send;
     c.receive = q.receive;
@@ -83,7 +88,7 @@ Collective collective_of(const Request& q) {
     c.rank = rank_of(q.comm);
     c.sent = q.scatters && c.ranks > 0 ? q.sent * static_cast<std::uint64_t>(c.ranks) : q.sent;
     c.received = q.received;
-    if (q.root >= 0 && c.rank != q.root) (*q.reduction ? c.received : c.sent) = 0;
+    if (q.root >= 0 && c.rank != q.root) (q.reduction != kNothing ? c.received : c.sent) = 0;
     c.width = width_of_nccl(q.type);
     c.stream = q.stream;
     c.device = device_of(q.comm);
@@ -172,55 +177,55 @@ using std::size_t;
 MP_HOOK int ncclAllReduce(const void* send, void* receive, size_t count, int type, int op, void* comm,
                           abi::Stream stream) {
     MP_REAL(ncclAllReduce);
-    const Request q{"all_reduce", mp::raw::reduction_of(op), send, receive, count, count, type, comm, stream};
+    const Request q{"all_reduce", op, send, receive, count, count, type, comm, stream};
     return collective(q, [&] { return next(send, receive, count, type, op, comm, stream); });
 }
 
 MP_HOOK int ncclReduceScatter(const void* send, void* receive, size_t count, int type, int op, void* comm,
                               abi::Stream stream) {
     MP_REAL(ncclReduceScatter);
-    const Request q{
-        "reduce_scatter", mp::raw::reduction_of(op), send, receive, count, count, type, comm, stream, true};
+    const Request q{"reduce_scatter", op, send, receive, count, count, type, comm, stream, true};
     return collective(q, [&] { return next(send, receive, count, type, op, comm, stream); });
 }
 
 MP_HOOK int ncclReduce(const void* send, void* receive, size_t count, int type, int op, int root, void* comm,
                        abi::Stream stream) {
     MP_REAL(ncclReduce);
-    const Request q{
-        "reduce", mp::raw::reduction_of(op), send, receive, count, count, type, comm, stream, false, root};
+    const Request q{"reduce", op, send, receive, count, count, type, comm, stream, false, root};
     return collective(q, [&] { return next(send, receive, count, type, op, root, comm, stream); });
 }
 
 MP_HOOK int ncclAllGather(const void* send, void* receive, size_t count, int type, void* comm,
                           abi::Stream stream) {
     MP_REAL(ncclAllGather);
-    const Request q{"all_gather", "", send, receive, count, count, type, comm, stream};
+    const Request q{"all_gather", mp::raw::kNothing, send, receive, count, count, type, comm, stream};
     return collective(q, [&] { return next(send, receive, count, type, comm, stream); });
 }
 
 MP_HOOK int ncclBroadcast(const void* send, void* receive, size_t count, int type, int root, void* comm,
                           abi::Stream stream) {
     MP_REAL(ncclBroadcast);
-    const Request q{"broadcast", "", send, receive, count, count, type, comm, stream, false, root};
+    const Request q{"broadcast", mp::raw::kNothing, send, receive, count, count, type, comm, stream, false,
+                    root};
     return collective(q, [&] { return next(send, receive, count, type, root, comm, stream); });
 }
 
 MP_HOOK int ncclBcast(void* buffer, size_t count, int type, int root, void* comm, abi::Stream stream) {
     MP_REAL(ncclBcast);
-    const Request q{"broadcast", "", buffer, buffer, count, count, type, comm, stream, false, root};
+    const Request q{"broadcast", mp::raw::kNothing, buffer, buffer, count, count, type, comm, stream, false,
+                    root};
     return collective(q, [&] { return next(buffer, count, type, root, comm, stream); });
 }
 
 MP_HOOK int ncclSend(const void* send, size_t count, int type, int peer, void* comm, abi::Stream stream) {
     MP_REAL(ncclSend);
-    const Request q{"send", "", send, nullptr, count, 0, type, comm, stream};
+    const Request q{"send", mp::raw::kNothing, send, nullptr, count, 0, type, comm, stream};
     return collective(q, [&] { return next(send, count, type, peer, comm, stream); });
 }
 
 MP_HOOK int ncclRecv(void* receive, size_t count, int type, int peer, void* comm, abi::Stream stream) {
     MP_REAL(ncclRecv);
-    const Request q{"recv", "", nullptr, receive, 0, count, type, comm, stream};
+    const Request q{"recv", mp::raw::kNothing, nullptr, receive, 0, count, type, comm, stream};
     return collective(q, [&] { return next(receive, count, type, peer, comm, stream); });
 }
 

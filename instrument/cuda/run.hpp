@@ -96,6 +96,8 @@ private:
         bool has_result = false;
         cuda::SampledProduct sampled;         // rows 0: no element of it is computed again
         cuda::ProductError* error = nullptr;  // null: not compared
+        cuda::RowsError* rows = nullptr;      // of its sketch; null: there is none
+        bool is_sketched = false;             // the figures are complete
         const void* into = nullptr;           // the memory of the result
         std::uint64_t allocation = 0;         // that had it then
     };
@@ -115,6 +117,7 @@ private:
     Ticket measure(Call, abi::Stream, const cpu::TensorView* inputs);
     void measure_result(Ticket, abi::Stream, const cpu::TensorView&, bool succeeded);
     void expect(Ticket, Call&, const Product&);
+    void expect_sketch(Call&, abi::Stream);
     void compare(Ticket, abi::Stream, bool succeeded);
     void sketch(Ticket, const Collective&);
     void sketch_result(Ticket, abi::Stream, bool succeeded);

@@ -11,6 +11,7 @@
 
 #include "instrument/cuda/run.hpp"
 #include "instrument/cuda/samples.hpp"
+#include "kernels/cuda/measure.hpp"
 #include "runtime/trace/op_stats.hpp"
 
 namespace mp::raw {
@@ -110,9 +111,24 @@ void Run::expect(Ticket ticket, Call& call, const Product& product) {
     if (!is_sampled() || !product.is_plain || step.samples == kMostSamples) return;
     if (sampled_.batch == ticket.batch) return;
     call.sampled = sample_of(product, call.ordinal);
+    call.sampled.seed += number_of_step() << 32;
     if (!meter_.expect(product.stream, call.sampled)) return;
     ++step.samples;
     sampled_ = ticket;
+    expect_sketch(call, product.stream);
+}
+
+// Of a result with few rows the elements above are of all of them, and there are no others to compare with. One in fp64
+// is as exact as the sketch.
+void Run::expect_sketch(Call& call, abi::Stream stream) {
+    const std::uint32_t figures = figures_of_sketch(call.sampled);
+    if (figures < 2 || call.sampled.d.dtype == DType::fp64) return;
+    if (!cuda::is_sketchable(call.sampled)) {
+        note_locked(trace::NoteKind::not_observed, "products that are too large for a sketch", 1);
+        return;
+    }
+    auto* const rows = batch_.slots->take<cuda::RowsError>(static_cast<int>(figures));
+    if (rows && meter_.expect_sketch(stream, call.sampled, rows)) call.rows = rows;
 }
 
 void Run::compare(Ticket ticket, abi::Stream stream, bool succeeded) {
@@ -121,6 +137,7 @@ void Run::compare(Ticket ticket, abi::Stream stream, bool succeeded) {
     Call& call = batch_.calls[ticket.call];
     auto* const error = batch_.slots->take<cuda::ProductError>(1);
     if (error && meter_.compare(stream, call.sampled, error)) call.error = error;
+    call.is_sketched = call.rows && meter_.compare_sketch(stream, call.sampled, call.rows);
 }
 
 void Run::close_batch() {
@@ -151,6 +168,7 @@ void Run::add(StepTally& step, const Call& call) const {
         merge(op, *call.error);
         step.record.sampled = true;
     }
+    if (call.is_sketched) step.add(call.record, record_of(call.sampled, call.rows));
     if (result.nonfinite() == 0) return;
     if (op.input_amax == 0) op.input_amax = amax;
     const bool is_first_origin = lost == 0 && op.origins++ == 0;
@@ -212,6 +230,7 @@ void Run::write_ready() {
         if (!open()) continue;
         trace::StepRecord& record = ended_.front()->record;
         record.places = named_places();
+        ended_.front()->name_products();
         places_of_steps_.put(record);
         recorder_->step(record);
         written_ += record.optimizer != trace::kNoOptimizer;

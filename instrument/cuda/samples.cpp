@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "kernels/cpu/walk.hpp"
+#include "kernels/numerics/divergence.hpp"
+#include "kernels/numerics/float_format.hpp"
 
 namespace mp::raw {
 namespace {
@@ -32,6 +34,21 @@ Every every_few(std::int64_t all, std::uint64_t call) {
     const std::int64_t spare = all - (count - 1) * step;
     return {static_cast<std::int64_t>(call % static_cast<std::uint64_t>(spare)), step,
             static_cast<std::uint32_t>(count)};
+}
+
+double squared(double x) { return x * x; }
+
+// The squares that the errors of some rows have in a sound product: each result is rounded once, in the subnormal range
+// to less than a unit; the sum of K terms is rounded K times; and fp32 inputs may be rounded to 16 bits first.
+double rounding_of(const cuda::SampledProduct& p, const cuda::RowsError& rows) {
+    const FloatFormat* const format = format_of(p.d.dtype);
+    if (!format) return 0;
+    constexpr double kSum = 0x1p-24, kInput = 0x1p-9;
+    const bool wide = p.a.dtype == DType::fp32 || p.b.dtype == DType::fp32;
+    const double elements = static_cast<double>(rows.rows) * static_cast<double>(p.all_columns);
+    return squared(one_rounding_floor(p.d.dtype)) * rows.squares +
+           squared(min_subnormal(*format)) * elements +
+           (squared(kSum) * static_cast<double>(p.depth) + (wide ? 2 * squared(kInput) : 0)) * rows.terms;
 }
 
 }  // namespace
@@ -66,7 +83,39 @@ cuda::SampledProduct sample_of(const Product& p, std::uint64_t call) {
     const Every rows = every_few(p.result.rows, call), columns = every_few(p.result.columns, call);
     s.first_row = rows.first, s.row_step = rows.step, s.rows = rows.count;
     s.first_column = columns.first, s.column_step = columns.step, s.columns = columns.count;
+    s.all_rows = p.result.rows;
+    s.all_columns = p.result.columns;
+    s.seed = call + 1;
     return s;
+}
+
+static_assert(trace::ProductRecord::kRows == cuda::kRowsOfSketch);
+
+std::uint32_t figures_of_sketch(const cuda::SampledProduct& p) {
+    return static_cast<std::uint32_t>((p.all_rows + cuda::kRowsOfSketch - 1) / cuda::kRowsOfSketch);
+}
+
+trace::ProductRecord record_of(const cuda::SampledProduct& p, const cuda::RowsError* figures) {
+    trace::ProductRecord record;
+    record.dtype = p.d.dtype;
+    record.rows = static_cast<std::uint64_t>(p.all_rows);
+    double worst = -1;
+    for (std::uint32_t i = 0; i < figures_of_sketch(p); ++i) {
+        const cuda::RowsError& rows = figures[i];
+        const double rounding = rounding_of(p, rows);
+        record.sketched_rows += rows.rows;
+        record.error_squares += rows.error_squares;
+        record.squares += rows.squares;
+        record.rounding_squares += rounding;
+        const double off = rounding > 0 ? rows.error_squares / rounding : 0;
+        if (rows.rows == 0 || !(off > worst)) continue;
+        worst = off;
+        record.first_row = static_cast<std::uint64_t>(i) * cuda::kRowsOfSketch;
+        record.block_error_squares = rows.error_squares;
+        record.block_squares = rows.squares;
+        record.block_rounding_squares = rounding;
+    }
+    return record;
 }
 
 }  // namespace mp::raw

@@ -8,8 +8,9 @@ namespace mp::raw {
 Sketching sketching_of(const Collective& c) {
     Sketching s;
     const std::string_view reduction = c.reduction;
-    const bool adds = reduction == "sum" || reduction == "avg";
-    if (!adds || c.communicator == 0 || c.rank < 0 || c.ranks < 2 || !c.send || c.sent == 0) return s;
+    const bool adds = reduction == "sum" || reduction == "avg" || reduction == "premul_sum";
+    if (!adds || !c.factor || c.communicator == 0 || c.rank < 0 || c.ranks < 2 || !c.send || c.sent == 0)
+        return s;
     // Each rank receives one part of a scattered tensor, else all of it or nothing.
     const bool scatters = c.sent == c.received * static_cast<std::uint64_t>(c.ranks) && c.received > 0;
     const std::uint64_t part = scatters ? c.received : c.sent;
@@ -45,6 +46,7 @@ Sketching sketching_of(const Collective& c) {
     s.head.call = c.call;
     s.head.elements = c.sent;
     s.head.length = length;
+    s.factor = *c.factor;
     return s;
 }
 
@@ -53,8 +55,8 @@ void put_records(const Sketching& s, std::vector<trace::SketchRecord>& into) {
     for (std::uint32_t i = 0; i < s.sent.count; ++i) {
         trace::SketchRecord& record = into.emplace_back(s.head);
         record.first = s.sent.place[i];
-        record.sent = s.sent_figures[i].sum;
-        record.sent_squares = s.sent_figures[i].squares;
+        record.sent = s.factor * s.sent_figures[i].sum;
+        record.sent_squares = s.factor * s.factor * s.sent_figures[i].squares;
     }
     for (std::uint32_t i = 0; s.received_figures && i < s.received.count; ++i) {
         trace::SketchRecord& record = into[before + s.which[i]];

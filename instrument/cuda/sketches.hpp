@@ -19,6 +19,7 @@ struct Sketching {
     // Where the figures will be; null: they are not measured.
     const cuda::Sketch* sent_figures = nullptr;
     const cuda::Sketch* received_figures = nullptr;
+    double factor = 1;  // by which this rank multiplies what it sends
     trace::SketchRecord head;
 };
 

@@ -1,6 +1,7 @@
 #include "instrument/cuda/step_tally.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace mp::raw {
 namespace {
@@ -74,6 +75,22 @@ void StepTally::add_algorithm(std::size_t collective, const std::string& algorit
     std::string& text = record.collectives[collective].algorithms;
     text.clear();
     for (const std::string& one : all) text += (text.empty() ? "" : ", ") + one;
+}
+
+void StepTally::add(std::size_t op, trace::ProductRecord product) {
+    record.products.push_back(std::move(product));
+    ops_of_products_.push_back(op);
+}
+
+void StepTally::name_products() {
+    for (std::size_t i = 0; i < record.products.size(); ++i) {
+        const trace::OpRecord& op = record.ops[ops_of_products_[i]];
+        trace::ProductRecord& product = record.products[i];
+        product.layer = op.layer;
+        product.op = op.op;
+        product.phase = op.phase;
+        product.device = op.device;
+    }
 }
 
 void StepTally::leave_out_devices() {

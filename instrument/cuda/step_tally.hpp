@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "instrument/cuda/events.hpp"
 #include "instrument/cuda/ranges.hpp"
@@ -35,6 +36,10 @@ struct StepTally {
     Counted count(const Collective&);
 
     std::optional<std::size_t> find(const Collective&) const;
+    // The sketch of a call of an op.
+    void add(std::size_t op, trace::ProductRecord);
+    // Products are where their ops are, which is known when the step has ended.
+    void name_products();
     void add_algorithm(std::size_t collective, const std::string&);
 
     // Where one device did all, its number says nothing.
@@ -53,6 +58,7 @@ private:
     std::map<std::tuple<PlaceId, const char*, DType, int>, std::size_t> ops_;  // with the device
     std::map<Kind, std::size_t> collectives_;
     std::map<std::size_t, std::set<std::string>> algorithms_;  // by collective
+    std::vector<std::size_t> ops_of_products_;
 };
 
 }  // namespace mp::raw

@@ -9,6 +9,7 @@
 #include "kernels/cuda/image.hpp"
 #include "kernels/cuda/list.hpp"
 #include "kernels/cuda/product.hpp"
+#include "kernels/cuda/product_sketch.hpp"
 #include "kernels/cuda/sketch.hpp"
 
 namespace mp::cuda {
@@ -29,8 +30,13 @@ constexpr std::size_t kTickets = 0;
 constexpr std::size_t kBinsAt = kTickets + kMaxEntries * sizeof(U32);
 constexpr std::size_t kPartials = kBinsAt + kMaxHistograms * 256 * sizeof(U64);
 constexpr std::size_t kExpected = kPartials + std::size_t{kMaxBlocks} * kMaxWords * sizeof(U64);
-constexpr std::size_t kScratchBytes =
+constexpr std::size_t kSketched =
     kExpected + std::size_t{SampledProduct::kMost} * SampledProduct::kMost * sizeof(double);
+constexpr std::int64_t kMostSketchedRows = 53248;  // of D: the vocabularies of GPT-2 and of smaller ones
+constexpr std::size_t kScratchBytes = kSketched + std::size_t{kMostSketchedRows} * sizeof(double);
+static_assert(kScratchBytes <= 2 << 20);
+// Two figures of each row of B, and the sum of the signs. They are only needed from one kernel to the next.
+constexpr std::int64_t kMostSketchedDepth = (std::int64_t{kMaxBlocks} * kMaxWords - 1) / 2;
 constexpr std::size_t kCleared = kPartials;  // what must be zero before the first launch
 
 // A device faults on an element that is not aligned to its width, and the program with it.
@@ -316,18 +322,20 @@ Outcome Measure::load() noexcept {
         if (code == 0) code = d.blocks_per_processor(&kernels[i].places, kernels[i].small, kThreads, 0);
         kernels[i].places *= processors;
     }
-    CUfunc_st *expect = nullptr, *compare = nullptr, *sketch = nullptr;
-    if (code == 0) code = d.function(&expect, module, "product_expect");
-    if (code == 0) code = d.function(&compare, module, "product_compare");
-    if (code == 0) code = d.function(&sketch, module, "sketch_blocks");
+    constexpr int kOthers = 6;
+    constexpr const char* kNames[kOthers] = {"product_expect",        "product_compare",
+                                             "sketch_blocks",         "product_sketch_inner",
+                                             "product_sketch_expect", "product_sketch_compare"};
+    CUfunc_st* others[kOthers] = {};
+    for (int i = 0; i < kOthers && code == 0; ++i) code = d.function(others + i, module, kNames[i]);
     if (code != 0) {
         d.unload(module);
         return {Status::refused, code};
     }
     for (int i = 0; i < kKernels; ++i) kernels_[i] = kernels[i];
-    expect_ = expect;
-    compare_ = compare;
-    sketch_ = sketch;
+    CUfunc_st** const into[kOthers] = {&expect_,       &compare_,       &sketch_,
+                                       &sketch_inner_, &sketch_expect_, &sketch_compare_};
+    for (int i = 0; i < kOthers; ++i) *into[i] = others[i];
     large_ = version >= kLongArguments;
     module_ = module;
     return {};
@@ -462,6 +470,45 @@ Outcome Measure::expect(Stream stream, Scratch& scratch, const SampledProduct& p
 Outcome Measure::compare(Stream stream, Scratch& scratch, const SampledProduct& product,
                          ProductError* result) const noexcept {
     return launch_product({*this, stream, scratch.at_}, compare_, product, result, 1);
+}
+
+bool is_sketchable(const SampledProduct& p) noexcept {
+    return p.all_rows > 0 && p.all_columns > 0 && p.all_rows <= kMostSketchedRows &&
+           p.depth <= kMostSketchedDepth;
+}
+
+namespace {
+
+Outcome launch_sketch(const Launcher& launcher, CUfunc_st* kernel, const SampledProduct& product,
+                      RowsError* results, U32 blocks) {
+    const Outcome ready = launcher.ready();
+    if (!ready) return ready;
+    if (!measurable(product) || !is_sketchable(product)) return {Status::unsupported};
+    // NOLINTBEGIN(performance-no-int-to-ptr): the driver gives addresses of the device as integers
+    auto* const inner = reinterpret_cast<double*>(launcher.scratch + kPartials);
+    auto* const expected = reinterpret_cast<double*>(launcher.scratch + kSketched);
+    // NOLINTEND(performance-no-int-to-ptr)
+    ProductSketchArgument argument{product, inner, inner + product.depth + 1, expected, results};
+    void* arguments[] = {&argument};
+    return outcome_of(
+        driver().launch(kernel, blocks, 1, 1, kThreads, 1, 1, 0, launcher.stream, arguments, nullptr));
+}
+
+}  // namespace
+
+Outcome Measure::expect_sketch(Stream stream, Scratch& scratch, const SampledProduct& product,
+                               RowsError* results) const noexcept {
+    const Launcher launcher{*this, stream, scratch.at_};
+    const Outcome inner =
+        launch_sketch(launcher, sketch_inner_, product, results, blocks_of_rows(product.depth) + 1);
+    if (!inner) return inner;
+    return launch_sketch(launcher, sketch_expect_, product, results, blocks_of_rows(product.all_rows));
+}
+
+Outcome Measure::compare_sketch(Stream stream, Scratch& scratch, const SampledProduct& product,
+                                RowsError* results) const noexcept {
+    return launch_sketch({*this, stream, scratch.at_}, sketch_compare_, product, results,
+                         blocks_of_rows(product.all_rows));
 }
 
 Outcome Measure::sketch(Stream stream, Scratch& scratch, const SketchedBlocks& blocks,

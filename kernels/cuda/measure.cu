@@ -4,6 +4,7 @@
 #include "kernels/cuda/nonfinite.hpp"
 #include "kernels/cuda/paired.hpp"
 #include "kernels/cuda/product.hpp"
+#include "kernels/cuda/product_sketch.hpp"
 #include "kernels/cuda/sketch.hpp"
 #include "kernels/cuda/statistics.hpp"
 
@@ -194,6 +195,41 @@ __device__ T sum_block(T mine) {
     return all;
 }
 
+// Adds up the lanes of a warp; lane 0 gets the total.
+__device__ double sum_lanes(double mine) {
+#pragma unroll
+    for (int distance = 16; distance > 0; distance /= 2) mine += shuffled(mine, distance);
+    return mine;
+}
+
+// Multiplies a block's rows of a matrix; thread i < kRowsOfSketch gets the sums of row i. Neighbours in a warp read
+// neighbours in memory: of a column, or of a row.
+template <class Vectors>
+__device__ RowSum rows_of_block(const Strided& m, std::int64_t rows, std::int64_t columns,
+                                const Vectors& vectors) {
+    __shared__ RowSum parts[kRowsOfSketch][kWarps + 1];
+    const U32 lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const std::int64_t first = std::int64_t{blockIdx.x} * kRowsOfSketch;
+    if (m.column == 1) {
+        for (U32 i = warp; i < kRowsOfSketch; i += kWarps) {
+            RowSum sum;
+            if (first + i < rows) sum = part_of_row(m, first + i, columns, lane, 32, vectors);
+            sum = {sum_lanes(sum.sum), sum_lanes(sum.squares)};
+            if (lane < kWarps) parts[i][lane] = lane == 0 ? sum : RowSum();
+        }
+    } else {
+        RowSum sum;
+        if (first + lane < rows) sum = part_of_row(m, first + lane, columns, warp, kWarps, vectors);
+        parts[lane][warp] = sum;
+    }
+    __syncthreads();
+    RowSum all;
+    if (threadIdx.x < kRowsOfSketch)
+        for (U32 w = 0; w < kWarps; ++w) all.add(parts[threadIdx.x][w]);
+    __syncthreads();
+    return all;
+}
+
 }  // namespace
 
 // A block computes one element again.
@@ -215,6 +251,54 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     all.squares = sum_block(mine.squares);
     all.dot = sum_block(mine.dot);
     if (threadIdx.x == 0) *argument.out = all;
+}
+
+// The last block sums the vector up.
+extern "C" __global__ void __launch_bounds__(kThreads)
+    product_sketch_inner(const __grid_constant__ ProductSketchArgument argument) {
+    const SampledProduct& p = argument.product;
+    if (blockIdx.x == blocks_of_rows(p.depth)) {
+        const double all = sum_block(part_of_signs(p, threadIdx.x));
+        if (threadIdx.x == 0) argument.inner[p.depth] = all;
+        return;
+    }
+    const RowSum sum = rows_of_block(p.b, p.depth, p.all_columns, Signs{p.seed});
+    const std::int64_t row = std::int64_t{blockIdx.x} * kRowsOfSketch + threadIdx.x;
+    if (threadIdx.x >= kRowsOfSketch || row >= p.depth) return;
+    argument.inner[row] = sum.sum;
+    argument.inner_squares[row] = sum.squares;
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads)
+    product_sketch_expect(const __grid_constant__ ProductSketchArgument argument) {
+    const SampledProduct& p = argument.product;
+    const RowSum product =
+        rows_of_block(p.a, p.all_rows, p.depth, Inner{argument.inner, argument.inner_squares});
+    RowSum addend;
+    if (p.c.data) addend = rows_of_block(p.c, p.all_rows, p.all_columns, Signs{p.seed});
+    if (threadIdx.x >= kRowsOfSketch) return;
+    const std::int64_t row = std::int64_t{blockIdx.x} * kRowsOfSketch + threadIdx.x;
+    RowsError error;
+    if (row < p.all_rows) argument.expected[row] = expected_of_row(argument, row, product, addend, error);
+    const double terms = sum_lanes(error.terms);
+    if (threadIdx.x == 0) argument.out[blockIdx.x].terms = terms;
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads)
+    product_sketch_compare(const __grid_constant__ ProductSketchArgument argument) {
+    const SampledProduct& p = argument.product;
+    const RowSum sum = rows_of_block(p.d, p.all_rows, p.all_columns, Signs{p.seed});
+    if (threadIdx.x >= kRowsOfSketch) return;
+    const std::int64_t row = std::int64_t{blockIdx.x} * kRowsOfSketch + threadIdx.x;
+    RowsError error;
+    if (row < p.all_rows) error = error_of_row(argument.expected[row], sum);
+    const double rows = sum_lanes(static_cast<double>(error.rows));
+    const double errors = sum_lanes(error.error_squares), squares = sum_lanes(error.squares);
+    if (threadIdx.x != 0) return;
+    RowsError& out = argument.out[blockIdx.x];
+    out.rows = static_cast<U64>(rows);
+    out.error_squares = errors;
+    out.squares = squares;
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads)

@@ -22,6 +22,9 @@ using Stream = CUstream_st*;  // a CUstream, which is what a cudaStream_t is too
 // Whether this build has the kernels.
 bool has_kernels() noexcept;
 
+// Whether a Scratch has room for the sketch of a product.
+bool is_sketchable(const SampledProduct&) noexcept;
+
 // Device memory for the totals of blocks, about 2 MiB. Launches on one stream may share a Scratch; launches that may
 // run at the same time may not.
 class Scratch {
@@ -68,6 +71,10 @@ public:
     // comes after it. Between the two no other product may use the Scratch.
     Outcome expect(Stream, Scratch&, const SampledProduct&) const noexcept;
     Outcome compare(Stream, Scratch&, const SampledProduct&, ProductError* result) const noexcept;
+    // The same for a sketch of the whole result, if is_sketchable(). results[i] is of the rows from i * kRowsOfSketch
+    // on; both calls write to it.
+    Outcome expect_sketch(Stream, Scratch&, const SampledProduct&, RowsError* results) const noexcept;
+    Outcome compare_sketch(Stream, Scratch&, const SampledProduct&, RowsError* results) const noexcept;
     // results[i] is of block i. Reads fp64, fp32, fp16 and bf16.
     Outcome sketch(Stream, Scratch&, const SketchedBlocks&, Sketch* results) const noexcept;
     Outcome first_nonfinite(Stream, Scratch&, const cpu::TensorView* tensors, int count,
@@ -91,6 +98,7 @@ private:
 
     CUmod_st* module_ = nullptr;
     CUfunc_st *expect_ = nullptr, *compare_ = nullptr, *sketch_ = nullptr;
+    CUfunc_st *sketch_inner_ = nullptr, *sketch_expect_ = nullptr, *sketch_compare_ = nullptr;
     Kernel kernels_[kKernels] = {};
     int waves_ = 1;
     bool large_ = false;

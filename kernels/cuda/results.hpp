@@ -30,6 +30,8 @@ struct SampledProduct {
     double alpha = 1, beta = 0;
     std::int64_t first_row = 0, row_step = 1, first_column = 0, column_step = 1;
     std::uint32_t rows = 0, columns = 0;
+    std::int64_t all_rows = 0, all_columns = 0;  // of D, for its sketch
+    std::uint64_t seed = 0;                      // of the sketch
 };
 
 // How far the product's result is from the same product in fp64.
@@ -39,6 +41,15 @@ struct ProductError {
     double error_squares = 0;
     double squares = 0;  // of the exact values
     double dot = 0;      // sum of error * exact value
+};
+
+// How far some rows of a product's result are from the same product in fp64, from a sketch of all of their elements.
+inline constexpr std::int64_t kRowsOfSketch = 32;
+struct RowsError {
+    std::uint64_t rows = 0;    // whose elements are finite; the others are in no sum below but `terms`
+    double error_squares = 0;  // an estimate without bias
+    double squares = 0;        // of the result
+    double terms = 0;          // squares of the terms whose sums the elements are
 };
 
 // Some blocks of contiguous elements in device memory.

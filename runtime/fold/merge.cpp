@@ -119,6 +119,7 @@ void Partial::merge(const Partial& other) {
         keep_lost(into, from.total.first_lost, from.total.lost_by);
     }
     sketches_.merge(other.sketches_);
+    products_.merge(other.products_);
     for (const auto& [key, time] : other.times_) {
         auto& [kernels, ns] = times_[key];
         kernels += time.first;

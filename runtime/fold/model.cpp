@@ -160,6 +160,7 @@ RunModel Partial::model(const std::string& directory) const {
         m.collectives.push_back(std::move(c));
     }
     sketches_.put(m);
+    products_.put(m);
     for (const auto& [key, time] : times_)
         m.times.push_back({key.first, key.second, time.first, time.second});
     std::ranges::sort(m.times, {}, [](const DeviceTime& t) {

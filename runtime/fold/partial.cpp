@@ -99,6 +99,7 @@ void Partial::step(const StepRows& rows, const OpColumns* ops, const NameList& l
         tensors_.add(i, s.tensors[i], names_.id(rows.tensors[i], list), rank_, s.step, s.sampled);
     for (const CollectiveRecord& c : s.collectives) add(c, s.step);
     for (const SketchRecord& r : s.sketches) sketches_.add(r, s.step, rank_);
+    for (const ProductRecord& r : s.products) products_.add(r, {rank_, s.step});
     for (const TimeRecord& t : s.times) {
         auto& [kernels, ns] = times_[{t.layer, t.phase}];
         kernels += t.kernels;

@@ -13,6 +13,7 @@
 #include "runtime/fold/intervals.hpp"
 #include "runtime/fold/op_table.hpp"
 #include "runtime/fold/process_tables.hpp"
+#include "runtime/fold/product_table.hpp"
 #include "runtime/fold/run_model.hpp"
 #include "runtime/fold/sketches.hpp"
 #include "runtime/fold/tensor_table.hpp"
@@ -105,6 +106,7 @@ private:
     std::map<std::tuple<std::string, std::string, DType, std::string, std::uint64_t>, CollectiveState>
         collectives_;
     SketchTable sketches_;
+    ProductTable products_;
     std::map<std::pair<std::string, Phase>, std::pair<std::uint64_t, std::uint64_t>> times_;  // kernels, ns
     std::map<PlaceKey, PlaceTotal> places_;
     std::vector<std::map<PlaceKey, PlaceTotal>::iterator>

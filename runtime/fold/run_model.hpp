@@ -175,6 +175,15 @@ struct DeviceTime {
     std::uint64_t device_ns = 0;
 };
 
+// The sketched products of one layer, op, phase and dtype.
+struct ProductSum {
+    ProductRecord
+        worst;  // the record whose rows are farthest from what rounding explains, and where it is from
+    Place worst_at;
+    std::uint64_t products = 0;
+    double error_squares = 0, squares = 0, rounding_squares = 0;  // of all of them
+};
+
 struct PlaceTotal {
     DTypePlace place;  // elements summed over ranks, of the last step that said it
     Step first_step;
@@ -224,6 +233,7 @@ struct RunModel {
     std::vector<CollectiveTotal> collectives;
     std::vector<PlaceTotal> places;
     std::vector<DeviceTime> times;          // the longest first
+    std::vector<ProductSum> products;       // by layer, op, phase, dtype
     std::vector<LayerExponents> exponents;  // by layer, phase, dtype
     std::map<DType, std::uint64_t> ops_by_dtype;
     std::vector<std::string> policies;  // texts of policy notes, sorted, once each

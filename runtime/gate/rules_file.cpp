@@ -133,6 +133,7 @@ void read_limits(Reader& r, const toml::key& key, const toml::node& node, Limits
              {"stagnation-fail", real(kShare, limits.stagnation_fail)},
              {"reduction-phi", real(kFloors, limits.reduction_phi)},
              {"average-gain", real(kShare, limits.average_gain)},
+             {"local-fault-phi", real(kFloors, limits.local_fault_phi)},
              {"coverage-ops", real(kShare, limits.coverage_ops)},
              {"absorbed", real(kShare, limits.absorbed)},
              {"amplified-warn", real(kShare, limits.amplified_warn)},

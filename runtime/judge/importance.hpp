@@ -27,6 +27,8 @@ inline constexpr Weight kSharedNan{1.45};
 inline constexpr Weight kReductionOverflow{1.44};
 // Memory of other tensors is read or overwritten.
 inline constexpr Weight kBeyond{1.42};
+// A part of a product is lost or written over, so what it depends on cannot be right.
+inline constexpr Weight kLocalFault{1.41};
 // The same without the op that began it.
 inline constexpr Weight kLostLoss{1.4};
 // Ranks disagree, after a value left a format or for a reason that has a finding of its own.

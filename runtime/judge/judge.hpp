@@ -25,6 +25,7 @@ struct Limits {
     double reduction_phi = 3;                                 // MPT050
     double average_gain = 0.001;                              // MPT073, as a share of every value
     double coverage_ops = 0.95;                               // MPT090
+    double local_fault_phi = 6;                               // MPT078, in what rounding explains
     double absorbed = 0.1;  // MPT012: share of a running sum's addends that are absorbed
     // MPT013, relative L2 of the inherited error: the error of one rounding to two significant bits, and to one.
     double amplified_warn = one_rounding_floor(2), amplified_fail = one_rounding_floor(1);

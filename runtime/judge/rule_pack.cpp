@@ -45,6 +45,8 @@ constexpr RuleInfo kRules[] = {
     {"MPT076", "collective-overrun", "a collective reads or writes past the end of its buffers",
      Needs::nothing},
     {"MPT077", "ranks-received", "ranks received different results of one reduction", Needs::nothing},
+    {"MPT078", "local-fault", "some rows of a matrix product have an error that the others do not have",
+     Needs::nothing},
     {"MPT090", "coverage", "what was not observed", Needs::nothing},
 };
 

@@ -1,10 +1,12 @@
-// MPT071, MPT072, MPT074, MPT075, of programs without torch: how matrix products add up, from what the program asked of
-// cuBLAS, and what lost the weights. A cost is measured where elements of the product were computed again.
+// MPT071, MPT072, MPT074, MPT075, MPT078, of programs without torch: how matrix products add up, from what the program
+// asked of cuBLAS, where a part of one is wrong, and what lost the weights. A cost is measured where elements of the
+// product were computed again.
 
 #include <algorithm>
 #include <cmath>
 
 #include "kernels/base/figures.hpp"
+#include "runtime/fold/product_table.hpp"
 #include "runtime/judge/floors.hpp"
 #include "runtime/judge/importance.hpp"
 #include "runtime/judge/rules.hpp"
@@ -134,6 +136,61 @@ void judge_emulated(Case& c) {
     c.out.findings.push_back(std::move(f));
 }
 
+// An error of all rows alike is one of the arithmetic and has findings of its own: half and split sums, roundings
+// inside an epilogue. One of some rows alone is none of these.
+constexpr double kMoreThanOthers = 3;
+
+double times_rounding(double error_squares, double rounding_squares) {
+    return rounding_squares > 0 ? std::sqrt(error_squares / rounding_squares) : 0;
+}
+
+void judge_local_fault(Case& c) {
+    const ProductSum* worst = nullptr;
+    double most = 0;
+    std::uint64_t places = 0;
+    for (const ProductSum& p : c.model.products) {
+        const LocalExcess excess = local_excess(p.worst);
+        const double off = std::sqrt(excess.rounding);
+        if (!(off > c.limits.local_fault_phi) || !(std::sqrt(excess.others) > kMoreThanOthers)) continue;
+        ++places;
+        if (worst && !(off > most)) continue;
+        worst = &p;
+        most = off;
+    }
+    if (!worst) return;
+    const ProductRecord& r = worst->worst;
+    OpRecord op;
+    op.layer = r.layer;
+    op.op = r.op;
+    op.phase = r.phase;
+    op.dtype = r.dtype;
+    op.device = r.device;
+    Finding f = finding_at("MPT078", Severity::error, op);
+    f.rank = worst->worst_at.rank;
+    f.step = worst->worst_at.step;
+    f.value = most;
+    f.limit = c.limits.local_fault_phi;
+    f.unit = "times rounding";
+    f.basis = Basis::sampled;
+    f.importance = importance::kLocalFault();
+    const double others = times_rounding(r.error_squares - r.block_error_squares,
+                                         r.rounding_squares - r.block_rounding_squares);
+    const std::uint64_t last = std::min(r.first_row + ProductRecord::kRows, r.rows) - 1;
+    const double size = r.block_squares > 0 ? relative(r.block_error_squares, r.block_squares) : 1;
+    f.message = place_text(op) + ": rows " + std::to_string(r.first_row) + " to " + std::to_string(last) +
+                " of " + std::to_string(r.rows) + " of the result are wrong by " + percent(size) + ", " +
+                figure(most) + " times what rounding explains (limit " + figure(f.limit) +
+                "); that of the other rows is " + figure(others) +
+                " times it (sampled, a sketch of the whole result)" +
+                (places > 1 ? "; the same holds for " + counted(places - 1, "other place") : std::string());
+    f.advice =
+        "a tile was lost or written over: look for a workspace that two streams share, a kernel or copy that "
+        "writes "
+        "there meanwhile (compute-sanitizer --tool racecheck), and errors of the memory (nvidia-smi -q -d "
+        "ECC)";
+    c.out.findings.push_back(std::move(f));
+}
+
 // The values themselves have a finding of their own, MPT001; this is why one bad step ended the run.
 void judge_unguarded(Case& c) {
     const OpSum* first = nullptr;
@@ -160,6 +217,7 @@ void judge_products(Case& c) {
     judge_half_sums(c);
     judge_split_sums(c);
     judge_emulated(c);
+    judge_local_fault(c);
     judge_unguarded(c);
 }
 

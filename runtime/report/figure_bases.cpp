@@ -8,7 +8,8 @@ namespace mp::trace {
 
 std::vector<FigureBasis> figures_of(const RunModel& model) {
     if (!is_raw(model)) return {};
-    std::uint64_t calls = 0, elements = 0, compared = 0, reductions = 0, blocks = 0, weights = 0;
+    std::uint64_t calls = 0, elements = 0, compared = 0, reductions = 0, blocks = 0, weights = 0,
+                  sketched = 0;
     for (const OpSum& op : model.ops) {
         calls += op.total.calls;
         elements += op.total.elements;
@@ -19,6 +20,7 @@ std::vector<FigureBasis> figures_of(const RunModel& model) {
         reductions += c.total.finite_inputs + c.total.lost_inputs;
         blocks += c.sketched;
     }
+    for (const ProductSum& p : model.products) sketched += p.products;
     for (const TensorSum& t : model.tensors) weights += t.meant_to_move;
     // A program that tells its steps tells which were skipped.
     const bool told = std::ranges::any_of(model.steps, &StepSummary::has_loss_scale);
@@ -30,6 +32,7 @@ std::vector<FigureBasis> figures_of(const RunModel& model) {
         {Basis::exact, "whether a reduction lost values", reductions, "call"},
         {Basis::exact, "weights that an update leaves as they are", weights, "element"},
         {Basis::sampled, "error of products", compared, "element"},
+        {Basis::sampled, "error of all elements of products", sketched, "product"},
         {Basis::sampled, "error of reductions", blocks, "block"},
         {Basis::inferred, "what other kernels do, from their names alone", model.coverage.by_name, "call"},
     };

@@ -353,6 +353,26 @@ Json figures_section(const RunModel& model) {
     return out;
 }
 
+Json products_section(const RunModel& model) {
+    Json out = Json::array();
+    for (const ProductSum& p : model.products) {
+        Json one = {{"layer", p.worst.layer},
+                    {"op", p.worst.op},
+                    {"phase", name_of(p.worst.phase)},
+                    {"dtype", name_of(p.worst.dtype)},
+                    {"sketched", p.products}};
+        put_measure(one, "error", relative_error(p.error_squares, p.squares));
+        put_measure(one, "times_rounding", relative_error(p.error_squares, p.rounding_squares));
+        one["worst_row"] = p.worst.first_row;
+        one["rows"] = p.worst.rows;
+        put_measure(one, "worst_error", relative_error(p.worst.block_error_squares, p.worst.block_squares));
+        put_measure(one, "worst_times_rounding",
+                    relative_error(p.worst.block_error_squares, p.worst.block_rounding_squares));
+        out.push_back(std::move(one));
+    }
+    return out;
+}
+
 Json times_section(const RunModel& model) {
     Json out = Json::array();
     for (const DeviceTime& t : model.times)

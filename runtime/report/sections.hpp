@@ -40,7 +40,8 @@ Json checks_section(const Judgement&);
 Json collectives_section(const RunModel&);
 std::string ranks_text(const RunModel&);  // "2 ranks", "4 ranks in 2 processes"
 Json times_section(const RunModel&);
-Json figures_section(const RunModel&);  // what they rest on; empty with torch
+Json products_section(const RunModel&);  // whole products, from their sketches; empty with torch
+Json figures_section(const RunModel&);   // what they rest on; empty with torch
 
 // The op that the finding names. Null if the finding names no op or the op was not recorded.
 const OpSum* op_of(const RunModel&, const Finding&);

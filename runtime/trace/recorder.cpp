@@ -78,6 +78,7 @@ StepRecord shortened(const StepRecord& s, bool with_tensors) {
     out.places = s.places;
     out.sketches = s.sketches;
     out.times = s.times;
+    out.products = s.products;
     return out;
 }
 

@@ -9,6 +9,7 @@
 #include "kernels/numerics/rank_step.hpp"
 #include "runtime/trace/exponents.hpp"
 #include "runtime/trace/fields.hpp"
+#include "runtime/trace/sketch_records.hpp"
 
 // What an adapter records about a run, as plain values. A recording holds one ProcessRecord, then one StepRecord per
 // step (one frame each, so that a killed run is readable to its last complete step), and NoteRecords between them.
@@ -155,47 +156,6 @@ constexpr void fields(V&& v, Of<CollectiveRecord>) {
     v(Field{"communicator", place}.since(7), &R::communicator);
     v(Field{"member", place}.since(7), &R::member);
     v(Field{"device", place}.since(7), &R::device);
-}
-
-// A block of the tensor of one reduction, as one rank saw it. `sent` and `received` are the sums of its elements times
-// +1 or -1, which all ranks choose alike. The exact sum over the ranks is the sum of what they sent, so the error of a
-// reduction needs no communication.
-struct SketchRecord {
-    std::string op;
-    std::string reduction;
-    DType dtype = DType::unknown;
-    std::uint64_t communicator = 0;  // the same number on all of its ranks
-    std::uint64_t ranks = 0;
-    std::uint64_t rank = 0;      // in the communicator
-    std::uint64_t call = 0;      // of the communicator, from 0
-    std::uint64_t elements = 0;  // that are reduced, on all ranks together
-    std::uint64_t first = 0;     // of the block
-    std::uint64_t length = 0;
-    double sent = 0;
-    double sent_squares = 0;    // of the elements
-    bool has_received = false;  // this rank received the block
-    double received = 0;
-    double received_squares = 0;
-};
-
-template <class V>
-constexpr void fields(V&& v, Of<SketchRecord>) {
-    using R = SketchRecord;
-    v(Field{"op"}.bare(), &R::op);
-    v(Field{"reduction"}, &R::reduction);
-    v(Field{"dtype"}.bare(), &R::dtype);
-    v(Field{"communicator"}, &R::communicator);
-    v(Field{"ranks"}, &R::ranks);
-    v(Field{"rank"}, &R::rank);
-    v(Field{"call"}, &R::call);
-    v(Field{"elements"}, &R::elements);
-    v(Field{"first"}, &R::first);
-    v(Field{"length"}, &R::length);
-    v(Field{"sent"}, &R::sent);
-    v(Field{"sent_squares"}, &R::sent_squares);
-    v(Field{"has_received"}.hidden(), &R::has_received);
-    v(Field{"received"}, &R::received);
-    v(Field{"received_squares"}, &R::received_squares);
 }
 
 // What kernels of one layer and phase took on the device in one step.
@@ -525,6 +485,7 @@ struct StepRecord {
     std::vector<DTypePlace> places;
     std::vector<SketchRecord> sketches;
     std::vector<TimeRecord> times;
+    std::vector<ProductRecord> products;
 };
 
 template <class V>
@@ -546,6 +507,7 @@ constexpr void fields(V&& v, Of<StepRecord>) {
     v(Field{"places"}.since(1), &R::places);
     v(Field{"sketches"}.since(2), &R::sketches);
     v(Field{"times"}.since(2), &R::times);
+    v(Field{"products"}.since(3), &R::products);
 }
 
 enum class NoteKind : std::uint8_t {

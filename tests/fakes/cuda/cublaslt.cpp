@@ -2,8 +2,10 @@
 // real ones round: the accumulator of COMPUTE_16F, parts of split-K, inputs of TF32.
 #include <cublasLt.h>
 
+#include <atomic>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <memory>
@@ -87,6 +89,11 @@ float tf32(float x) {
     return x;
 }
 
+// A part of a result that is lost.
+struct Tile {
+    int call = 0, row = 0, rows = 0, column = 0, columns = 0;
+};
+
 // What a call does, copied when it is made.
 struct Product {
     cublasComputeType_t compute;
@@ -153,6 +160,12 @@ struct Product {
         }
     }
 
+    void lose(const Tile& tile) const {
+        for (int i = tile.row; i < tile.row + tile.rows; ++i)
+            for (int j = tile.column; j < tile.column + tile.columns; ++j)
+                store(d, ld.at(0, static_cast<std::size_t>(i), static_cast<std::size_t>(j)), 0, ld.type);
+    }
+
     void run() {
         if (scalars_on_device) read_scalars();
         const std::size_t m = ld.rows, n = ld.columns, k = ta ? la.rows : la.columns;
@@ -184,6 +197,17 @@ struct Product {
         beta = beta_at ? load(beta_at, 0, scale_type) : 0;
     }
 };
+
+// A library that loses a tile of its n-th product, from 1: MP_FAKE_CUBLAS_LOSE=n:row:rows:column:columns.
+Tile tile_to_lose() {
+    static const char* const text = std::getenv("MP_FAKE_CUBLAS_LOSE");
+    static std::atomic<int> calls{0};
+    Tile tile;
+    if (!text || std::sscanf(text, "%d:%d:%d:%d:%d", &tile.call, &tile.row, &tile.rows, &tile.column,
+                             &tile.columns) != 5)
+        return {};
+    return ++calls == tile.call ? tile : Tile();
+}
 
 // A library that splits sums of its own accord and tells nobody: MP_FAKE_CUBLAS_SPLIT=parts.
 void choose_split(Product& product) {
@@ -371,9 +395,12 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t call, const
     if (!product->known()) return CUBLAS_STATUS_NOT_SUPPORTED;
     if (!product->scalars_on_device) product->read_scalars();
     const Inside calls_of_ours;
-    return enqueue(reinterpret_cast<CUstream>(stream), [product] { product->run(); }) == CUDA_SUCCESS
-               ? CUBLAS_STATUS_SUCCESS
-               : CUBLAS_STATUS_EXECUTION_FAILED;
+    const auto run = [product, tile = tile_to_lose()] {
+        product->run();
+        product->lose(tile);
+    };
+    return enqueue(reinterpret_cast<CUstream>(stream), run) == CUDA_SUCCESS ? CUBLAS_STATUS_SUCCESS
+                                                                            : CUBLAS_STATUS_EXECUTION_FAILED;
 }
 
 }  // extern "C"

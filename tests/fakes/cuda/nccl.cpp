@@ -1,5 +1,6 @@
 // A fake libnccl.so.2 for processes of one machine, over shared memory. It adds in the order and in the dtype of the
-// real one: rings round after each hop, a tree after each child, ncclAvg multiplies by 1/n in the dtype first.
+// real one: rings round after each hop, a tree after each child, ncclAvg multiplies by 1/n in the dtype first, and a
+// premultiplied sum by the scalar of each rank.
 #include <fcntl.h>
 #include <nccl.h>
 #include <sched.h>
@@ -14,6 +15,8 @@
 #include <cstring>
 #include <ctime>
 #include <functional>
+#include <map>
+#include <memory>
 #include <string>
 #include <thread>
 #include <utility>
@@ -81,6 +84,8 @@ struct Operation {
     ncclDataType_t type;
     ncclRedOp_t op;
     int root;
+    const void* factor = nullptr;  // of a premultiplied sum: where this rank's is when the operation runs
+    std::shared_ptr<char[]> kept = nullptr;  // a factor that was taken when the operator was made
 };
 
 }  // namespace
@@ -96,6 +101,11 @@ struct ncclComm {
     void* profiled = nullptr;  // the plugin's context
     int profiled_events = 0;
     std::uint64_t calls = 0;
+    struct Operator {
+        const void* factor = nullptr;
+        std::shared_ptr<char[]> kept = nullptr;
+    };
+    std::map<int, Operator> operators;
 
     char* slot(int of) const { return shared->slots + static_cast<std::size_t>(of) * kSlot; }
 
@@ -177,10 +187,21 @@ struct ncclComm {
         }
     }
 
+    // A rank shows what it sends times its own factor, in the dtype.
+    void multiply(std::size_t bytes_shown, const Operation& o) {
+        if (!o.factor) return;
+        const cudaDataType_t t = number_type(o.type);
+        const float factor = load(o.factor, 0, t);
+        for (std::size_t i = 0; i < bytes_shown / width_of(o.type); ++i)
+            store(slot(rank), i, load(slot(rank), i, t) * factor, t);
+    }
+
     // A piece of an operation: every rank shows `bytes` of its memory, and one rank or all take what they need.
     template <class Take>
-    bool exchange(const void* mine, std::size_t bytes_shown, const Take& take) {
+    bool exchange(const void* mine, std::size_t bytes_shown, const Take& take,
+                  const Operation* multiplied = nullptr) {
         if (mine) std::memcpy(slot(rank), mine, bytes_shown);
+        if (multiplied) multiply(bytes_shown, *multiplied);
         if (!meet()) return false;
         take();
         return meet();
@@ -196,9 +217,12 @@ struct ncclComm {
                 case Operation::reduce_scatter:
                     for (int owner = 0; owner < ranks; ++owner) {
                         const std::size_t offset = (static_cast<std::size_t>(owner) * o.count + at) * width;
-                        if (!exchange(from + offset, bytes_now, [&] {
-                                if (owner == rank) reduce_slots(to + at * width, n, o, owner);
-                            }))
+                        if (!exchange(
+                                from + offset, bytes_now,
+                                [&] {
+                                    if (owner == rank) reduce_slots(to + at * width, n, o, owner);
+                                },
+                                &o))
                             return;
                     }
                     break;
@@ -217,10 +241,13 @@ struct ncclComm {
                     break;
                 case Operation::all_reduce:
                 case Operation::reduce:
-                    if (!exchange(from + at * width, bytes_now, [&] {
-                            if (o.kind == Operation::all_reduce || rank == o.root)
-                                reduce_slots(to + at * width, n, o, -1);
-                        }))
+                    if (!exchange(
+                            from + at * width, bytes_now,
+                            [&] {
+                                if (o.kind == Operation::all_reduce || rank == o.root)
+                                    reduce_slots(to + at * width, n, o, -1);
+                            },
+                            &o))
                         return;
                     break;
             }
@@ -284,7 +311,13 @@ ncclResult_t submit(const Queued& q) {
 ncclResult_t call(const char* name, ncclComm* comm, const Operation& o, cudaStream_t stream) {
     if (const int code = fault(name)) return static_cast<ncclResult_t>(code);
     if (!comm || !o.to) return ncclInvalidArgument;
-    const Queued q{comm, o, reinterpret_cast<CUstream>(stream)};
+    Queued q{comm, o, reinterpret_cast<CUstream>(stream)};
+    if (o.op >= ncclNumOps) {
+        const auto made = comm->operators.find(o.op);
+        if (made == comm->operators.end()) return ncclInvalidArgument;
+        q.operation.factor = made->second.factor;
+        q.operation.kept = made->second.kept;
+    }
     if (groups == 0) return submit(q);
     queued.push_back(q);
     return ncclSuccess;
@@ -472,6 +505,25 @@ ncclResult_t pncclGroupEnd() {
         if (const ncclResult_t result = submit(q); result != ncclSuccess) return result;
     return ncclSuccess;
 }
+ncclResult_t pncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDataType_t type,
+                                       ncclScalarResidence_t residence, ncclComm_t comm) {
+    if (const int code = fault("ncclRedOpCreatePreMulSum")) return static_cast<ncclResult_t>(code);
+    if (!op || !scalar || !comm || !is_floating(type)) return ncclInvalidArgument;
+    ncclComm::Operator made{scalar, nullptr};
+    if (residence == ncclScalarHostImmediate) {
+        made.kept.reset(new char[width_of(type)]);
+        std::memcpy(made.kept.get(), scalar, width_of(type));
+        made.factor = made.kept.get();
+    }
+    int number = ncclNumOps;
+    while (comm->operators.count(number)) ++number;
+    comm->operators[number] = made;
+    *op = static_cast<ncclRedOp_t>(number);
+    return ncclSuccess;
+}
+ncclResult_t pncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm) {
+    return comm && comm->operators.erase(op) ? ncclSuccess : ncclInvalidArgument;
+}
 ncclResult_t pncclAllReduce(const void* from, void* to, size_t n, ncclDataType_t type, ncclRedOp_t op,
                             ncclComm_t comm, cudaStream_t stream) {
     return call("ncclAllReduce", comm, {Operation::all_reduce, from, to, n, type, op, 0}, stream);
@@ -512,6 +564,9 @@ MP_WEAK(const char*, ncclGetErrorString, ncclResult_t)
 MP_WEAK(const char*, ncclGetLastError, ncclComm_t)
 MP_WEAK(ncclResult_t, ncclGroupStart)
 MP_WEAK(ncclResult_t, ncclGroupEnd)
+MP_WEAK(ncclResult_t, ncclRedOpCreatePreMulSum, ncclRedOp_t*, void*, ncclDataType_t, ncclScalarResidence_t,
+        ncclComm_t)
+MP_WEAK(ncclResult_t, ncclRedOpDestroy, ncclRedOp_t, ncclComm_t)
 MP_WEAK(ncclResult_t, ncclAllReduce, const void*, void*, size_t, ncclDataType_t, ncclRedOp_t, ncclComm_t,
         cudaStream_t)
 MP_WEAK(ncclResult_t, ncclReduce, const void*, void*, size_t, ncclDataType_t, ncclRedOp_t, int, ncclComm_t,

@@ -59,7 +59,7 @@ static_assert(kLtSplitK == CUBLASLT_ALGO_CONFIG_SPLITK_NUM &&
 static_assert(kLtEpilogueBias == CUBLASLT_EPILOGUE_BIAS);
 
 static_assert(kNcclInternalError == ncclInternalError && kNcclInProgress == ncclInProgress &&
-              kNcclAvg == ncclAvg);
+              kNcclAvg == ncclAvg && kNcclScalarOfHost == ncclScalarHostImmediate);
 static_assert(kNcclFloat16 == ncclFloat16 && kNcclFloat32 == ncclFloat32 && kNcclFloat64 == ncclFloat64 &&
               kNcclBfloat16 == ncclBfloat16 && kNcclE4M3 == ncclFloat8e4m3 && kNcclE5M2 == ncclFloat8e5m2);
 

@@ -1,7 +1,7 @@
 // Two devices in one process, each with a rank of its own: products, and sums over both. The second device overflows in
 // layer 1 of step 3, or both are fine and their sum overflows there, or nothing does.
 //
-//   two_devices all|group|threads|split [large|healthy]
+//   two_devices all|group|threads|split [large|healthy|premultiplied|premultiplied-late]
 //
 //   all      one thread, ncclCommInitAll
 //   group    one thread, a group of ncclCommInitRankScalable
@@ -21,6 +21,7 @@
 
 #include "instrument/preload/mptrace.h"
 
+// With "premultiplied" each rank multiplies what it sends by a scalar of its own, with "-late" by one in device memory.
 namespace {
 
 constexpr int kDevices = 2, kSteps = 5, kLayers = 2, kSize = 128, kElements = kSize * kSize;
@@ -61,8 +62,26 @@ public:
                              stream) == CUBLAS_STATUS_SUCCESS);
     }
     void sum() const {
-        check(ncclAllReduce(gradient, gradient, kElements, ncclFloat16, ncclSum, comm, stream) ==
+        check(ncclAllReduce(gradient, gradient, kElements, ncclFloat16, operator_, comm, stream) ==
               ncclSuccess);
+    }
+    // Not exact in fp16, and not the same on both. The number of the operator was another one's before.
+    void make_operator(bool late) {
+        __half factor = __float2half(100.0f);
+        check(ncclRedOpCreatePreMulSum(&operator_, &factor, ncclFloat16, ncclScalarHostImmediate, comm) ==
+              ncclSuccess);
+        check(ncclRedOpDestroy(operator_, comm) == ncclSuccess);
+        factor = __float2half(number_ == 0 ? 0.3f : 0.7f);
+        void* at = &factor;
+        if (late) {
+            use();
+            check(cudaMalloc(&at, sizeof factor) == cudaSuccess);
+            check(cudaMemcpy(at, &factor, sizeof factor, cudaMemcpyHostToDevice) == cudaSuccess);
+        }
+        check(ncclRedOpCreatePreMulSum(&operator_, at, ncclFloat16,
+                                       late ? ncclScalarDevice : ncclScalarHostImmediate,
+                                       comm) == ncclSuccess);
+        factor = __float2half(0);  // it was taken
     }
     // Each device moves its own weights, by values of its own.
     void update(int step) { set(weight_, 0.01f + 0.001f * static_cast<float>(step + number_)); }
@@ -85,6 +104,7 @@ private:
     }
 
     int number_;
+    ncclRedOp_t operator_ = ncclSum;
     cublasLtHandle_t blas_ = nullptr;
     cublasLtMatmulDesc_t product_ = nullptr;
     cublasLtMatrixLayout_t layout_ = nullptr;
@@ -100,6 +120,8 @@ float input_of(int device, int step, int layer) {
 }
 
 void train(std::vector<Device*> devices, int first) {
+    if (what.starts_with("premultiplied"))
+        for (Device* device : devices) device->make_operator(what == "premultiplied-late");
     for (int step = 0; step < kSteps; ++step) {
         const Range of_step("Train step " + std::to_string(step));
         for (int layer = 0; layer < kLayers; ++layer) {

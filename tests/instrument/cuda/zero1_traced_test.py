@@ -232,6 +232,26 @@ class Verdicts(Traced):
         for op in ops:
             self.assertAlmostEqual(op["introduced_phi"], 1, delta=0.15, msg=op)
 
+    def test_a_tile_that_is_lost_is_found_where_no_sampled_element_shows_it(self):
+        # The first product of Layer 0's mlp, of 192 rows: 32 rows of two columns of 192, between the sampled columns.
+        for precision in ("bf16", "fp16", "fp32"):
+            with self.subTest(precision=precision):
+                report = self.trace("--precision", precision, MP_FAKE_CUBLAS_LOSE="3:64:32:4:2")
+                self.assertEqual(self.found(report), {"MPT078"})
+                finding = report["findings"][0]
+                self.assertEqual((finding["severity"], finding["layer"], finding["phase"], finding["step"],
+                                  finding["basis"]), ("error", "Layer 0/mlp", "forward", 0, "sampled"))
+                self.assertIn("rows 64 to 95 of 192", finding["message"])
+
+    def test_whole_products_have_the_error_of_one_rounding(self):
+        for precision in ("bf16", "fp16"):
+            with self.subTest(precision=precision):
+                products = self.trace("--precision", precision, "--spawn", 2)["products"]
+                self.assertGreater(len(products), 8)
+                for product in products:
+                    self.assertGreaterEqual(product["sketched"], 2 * 4)  # two ranks, steps 0, 1, 2 and 4
+                    self.assertAlmostEqual(product["times_rounding"], 1, delta=0.2, msg=product)
+
     def test_weights_without_a_master_stagnate(self):
         for ranks in (2, 3):
             with self.subTest(ranks=ranks):
@@ -399,6 +419,27 @@ class SeveralDevices(Traced):
                 found = next(f for f in report["findings"] if f["rule"] == "MPT050")
                 self.assertRegex(found["message"], "finite on every rank, first on rank 0 of communicator "
                                                    f"[0-9a-f]{{4}} on device {'1' if how == 'split' else '0'}$")
+
+    def test_a_sum_of_multiplied_values_is_compared_with_them(self):
+        for how in self.WAYS:
+            with self.subTest(how=how):
+                report, _ = self.train(how, "premultiplied")
+                (collective,) = report["collectives"]
+                self.assertEqual((collective["reduction"], collective["calls"]), ("premul_sum", 2 * 5 * 2))
+                self.assertGreaterEqual(collective["sketched_blocks"], 32)
+                self.assertEqual(collective["differing_blocks"], 0)
+                # Two roundings, of the product and of the sum; not more. A factor that was missed is off by half.
+                self.assertLess(collective["worst_phi"], 3)
+                self.assertEqual(self.found(report), set())
+
+    def test_a_factor_in_device_memory_is_not_known(self):
+        for how in self.WAYS:
+            with self.subTest(how=how):
+                report, _ = self.train(how, "premultiplied-late")
+                (collective,) = report["collectives"]
+                self.assertEqual((collective["reduction"], collective["calls"], collective["sketched_blocks"]),
+                                 ("premul_sum", 2 * 5 * 2, 0))
+                self.assertEqual(self.found(report), set())
 
     def test_whatever_fails_the_program_notices_nothing(self):
         for fault in ("cuCtxPushCurrent_v2=201", "cuCtxPopCurrent_v2#3=201", "cuStreamGetCtx=400", "cuCtxGetId=201",

@@ -140,6 +140,8 @@ struct SomeProduct {
         product.first_row = 3;
         product.first_column = 7;
         product.rows = product.columns = 32;
+        product.all_rows = kM;
+        product.all_columns = kN;
         for (int i = 0; i < kM; ++i)
             for (int j = 0; j < kN; ++j) at(i, j) = encode<DType::bf16>(exact(i, j));
     }
@@ -182,6 +184,99 @@ TEST_F(CudaBodies, LeaveOutElementsOfInputsThatAreNotFinite) {
     EXPECT_EQ(error.compared, 31u * 32);
     p.product.a.dtype = DType::e4m3;
     EXPECT_EQ(measure.expect(nullptr, scratch, p.product).status, Status::unsupported);
+}
+
+struct WholeError {
+    double error = 0, squares = 0, terms = 0;
+    std::uint64_t rows = 0;
+};
+
+// The sketches of a product with many vectors, added up over its rows; `d` is the result.
+WholeError sketched(const Measure& measure, Scratch& scratch, SampledProduct product, int vectors,
+                    RowsError* last) {
+    WholeError all;
+    const std::vector<RowsError> none(2);
+    for (int i = 0; i < vectors; ++i) {
+        product.seed = static_cast<std::uint64_t>(i) + 1;
+        std::copy(none.begin(), none.end(), last);
+        EXPECT_TRUE(measure.expect_sketch(nullptr, scratch, product, last));
+        EXPECT_TRUE(measure.compare_sketch(nullptr, scratch, product, last));
+        for (int block = 0; block < 2; ++block) {
+            all.error += last[block].error_squares / vectors;
+            all.squares += last[block].squares / vectors;
+            all.terms += last[block].terms / vectors;
+            all.rows += last[block].rows;
+        }
+    }
+    return all;
+}
+
+TEST_F(CudaBodies, SketchesEstimateTheErrorOfTheWholeProduct) {
+    SomeProduct p;
+    double error = 0, squares = 0, terms = 0;
+    for (int i = 0; i < SomeProduct::kM; ++i)
+        for (int j = 0; j < SomeProduct::kN; ++j) {
+            const double real = decode<DType::bf16>(p.at(i, j)), exact = p.exact(i, j);
+            error += (real - exact) * (real - exact);
+            squares += real * real;
+            for (int k = 0; k < SomeProduct::kK; ++k) {
+                const double term = 2. * p.a[static_cast<std::size_t>(i + k * SomeProduct::kM)] *
+                                    p.b[static_cast<std::size_t>(j + k * SomeProduct::kN)];
+                terms += term * term;
+            }
+            const double c = p.c[static_cast<std::size_t>(i + j * SomeProduct::kM)];
+            const double bias = p.bias[static_cast<std::size_t>(i)];
+            terms += c * c + bias * bias;
+        }
+    RowsError rows[2];
+    const WholeError all = sketched(measure, scratch, p.product, 200, rows);
+    EXPECT_EQ(all.rows, 200u * SomeProduct::kM);
+    EXPECT_NEAR(all.squares / squares, 1, 1e-12);
+    EXPECT_NEAR(all.terms / terms, 1, 1e-12);
+    // 200 vectors and 40 rows: a standard deviation of sqrt(2 / 8000).
+    EXPECT_NEAR(all.error / error, 1, 0.06);
+}
+
+TEST_F(CudaBodies, SketchesFindATileThatNoSampledElementShows) {
+    SomeProduct p;
+    p.product.rows = p.product.columns = 16;  // rows 3 to 18, columns 7 to 22
+    ProductError before, after;
+    ASSERT_TRUE(measure.expect(nullptr, scratch, p.product));
+    ASSERT_TRUE(measure.compare(nullptr, scratch, p.product, &before));
+    RowsError sound[2], lost[2];
+    sketched(measure, scratch, p.product, 1, sound);
+    for (int i = 32; i < 40; ++i)
+        for (int j = 0; j < 8; ++j) p.at(i, j) = 0;
+    ASSERT_TRUE(measure.compare(nullptr, scratch, p.product, &after));
+    EXPECT_EQ(after.error_squares, before.error_squares);
+    sketched(measure, scratch, p.product, 1, lost);
+    EXPECT_EQ(lost[0].error_squares, sound[0].error_squares);
+    EXPECT_GT(lost[1].error_squares, 1000 * sound[1].error_squares);
+}
+
+TEST_F(CudaBodies, SketchesLeaveOutRowsThatAreNotFinite) {
+    SomeProduct p;
+    RowsError rows[2];
+    p.at(1, 1) = 0x7F80;                                // infinity
+    p.a[33] = std::numeric_limits<float>::quiet_NaN();  // row 33
+    EXPECT_EQ(sketched(measure, scratch, p.product, 1, rows).rows, 38u);
+    EXPECT_EQ(rows[0].rows, 31u);
+    EXPECT_LT(rows[0].error_squares, 1e-3 * rows[0].squares);
+    EXPECT_GT(rows[1].terms, 0);  // NaN is not
+}
+
+TEST_F(CudaBodies, SketchesNeedRoom) {
+    SomeProduct p;
+    EXPECT_TRUE(is_sketchable(p.product));
+    p.product.all_rows = 1 << 16;
+    EXPECT_FALSE(is_sketchable(p.product));
+    RowsError unused;
+    EXPECT_EQ(measure.expect_sketch(nullptr, scratch, p.product, &unused).status, Status::unsupported);
+    p.product.all_rows = SomeProduct::kM;
+    p.product.depth = 1 << 16;
+    EXPECT_TRUE(is_sketchable(p.product));
+    p.product.depth = 1 << 17;
+    EXPECT_FALSE(is_sketchable(p.product));
 }
 
 TEST_F(CudaBodies, AddNothingToAStreamThatCaptures) {

@@ -8,6 +8,7 @@
 #include "kernels/cuda/optimizer_body.hpp"
 #include "kernels/cuda/paired.hpp"
 #include "kernels/cuda/product.hpp"
+#include "kernels/cuda/product_sketch.hpp"
 #include "kernels/cuda/sketch.hpp"
 #include "kernels/cuda/statistics.hpp"
 
@@ -110,6 +111,57 @@ void run_compare(const void* argument) {
     *a.out = all;
 }
 
+template <class Vectors>
+RowSum sum_of_row(const Strided& m, std::int64_t row, std::int64_t columns, const Vectors& vectors) {
+    RowSum all;
+    for (U32 lane = 0; lane < kWarp; ++lane) all.add(part_of_row(m, row, columns, lane, kWarp, vectors));
+    return all;
+}
+
+void run_sketch_inner(const void* argument) {
+    const auto& a = *static_cast<const ProductSketchArgument*>(argument);
+    const SampledProduct& p = a.product;
+    for (std::int64_t row = 0; row < p.depth; ++row) {
+        const RowSum sum = sum_of_row(p.b, row, p.all_columns, Signs{p.seed});
+        a.inner[row] = sum.sum;
+        a.inner_squares[row] = sum.squares;
+    }
+    a.inner[p.depth] = 0;
+    for (U32 thread = 0; thread < kThreads; ++thread) a.inner[p.depth] += part_of_signs(p, thread);
+}
+
+void run_sketch_expect(const void* argument) {
+    const auto& a = *static_cast<const ProductSketchArgument*>(argument);
+    const SampledProduct& p = a.product;
+    for (U32 block = 0; block < blocks_of_rows(p.all_rows); ++block) a.out[block].terms = 0;
+    for (std::int64_t row = 0; row < p.all_rows; ++row) {
+        const RowSum product = sum_of_row(p.a, row, p.depth, Inner{a.inner, a.inner_squares});
+        RowSum addend;
+        if (p.c.data) addend = sum_of_row(p.c, row, p.all_columns, Signs{p.seed});
+        RowsError error;
+        a.expected[row] = expected_of_row(a, row, product, addend, error);
+        a.out[row / kRowsOfSketch].terms += error.terms;
+    }
+}
+
+void run_sketch_compare(const void* argument) {
+    const auto& a = *static_cast<const ProductSketchArgument*>(argument);
+    const SampledProduct& p = a.product;
+    for (U32 block = 0; block < blocks_of_rows(p.all_rows); ++block) {
+        const double terms = a.out[block].terms;
+        a.out[block] = {};
+        a.out[block].terms = terms;
+    }
+    for (std::int64_t row = 0; row < p.all_rows; ++row) {
+        const RowsError one =
+            error_of_row(a.expected[row], sum_of_row(p.d, row, p.all_columns, Signs{p.seed}));
+        RowsError& all = a.out[row / kRowsOfSketch];
+        all.rows += one.rows;
+        all.error_squares += one.error_squares;
+        all.squares += one.squares;
+    }
+}
+
 void run_sketch(const void* argument) {
     const auto& a = *static_cast<const SketchArgument*>(argument);
     for (U32 block = 0; block < a.blocks.count; ++block) {
@@ -154,6 +206,9 @@ std::vector<HostKernel> all_kernels() {
     enter<Stagnated>(list, "stagnation");
     list.push_back({"product_expect", sizeof(ProductArgument), run_expect});
     list.push_back({"product_compare", sizeof(ProductArgument), run_compare});
+    list.push_back({"product_sketch_inner", sizeof(ProductSketchArgument), run_sketch_inner});
+    list.push_back({"product_sketch_expect", sizeof(ProductSketchArgument), run_sketch_expect});
+    list.push_back({"product_sketch_compare", sizeof(ProductSketchArgument), run_sketch_compare});
     list.push_back({"sketch_blocks", sizeof(SketchArgument), run_sketch});
     enter_step<optim::AdamW>(list, "adamw");
     enter_step<optim::Sgd>(list, "sgd");

@@ -65,11 +65,36 @@ void plant_nans(StepRecord& s) {
               &TensorRecord::twin_amax, &TensorRecord::moved_dot})
             t.*field = std::nan("");
     }
+    for (double ProductRecord::* const field :
+         {&ProductRecord::error_squares, &ProductRecord::block_error_squares})
+        s.products[0].*field = std::nan("");
     for (CollectiveRecord& c : s.collectives) c.error_squares = std::nan(""), c.compared = 1;
+}
+
+// Sketches of products, of which each step and rank has others.
+void plant_products(trace::Run& run) {
+    double x = 1;
+    for (Recording& r : run.recordings)
+        for (StepRecord& s : r.steps)
+            for (const char* layer : {"blocks.0", "blocks.1"}) {
+                x = std::fmod(x * 7.3, 11);
+                s.products.push_back({.layer = layer,
+                                      .op = "matmul",
+                                      .dtype = DType::bf16,
+                                      .rows = 64,
+                                      .sketched_rows = 64,
+                                      .error_squares = x,
+                                      .squares = 1e6 / x,
+                                      .rounding_squares = 1,
+                                      .block_error_squares = x / 2,
+                                      .block_squares = 5e5,
+                                      .block_rounding_squares = 0.4});
+            }
 }
 
 TEST(Fold, AnySplitInAnyOrderGivesTheSameModel) {
     trace::Run run = fakes::run_of(rich());
+    plant_products(run);
     for (StepRecord& s : run.recordings[1].steps) {
         s.ops[0].loc_dot = std::nan("");
         s.tensors[0].error_squares = std::numeric_limits<double>::infinity();

@@ -63,6 +63,55 @@ TEST(Judge, MPT073IsSilentForExactFactorsAndWideFormats) {
     EXPECT_EQ(find_rule(judge(m), "MPT073"), nullptr);
 }
 
+// 144 rows in blocks of 32 with an error of `others` times what rounding explains, and one block of `block` times.
+ProductSum sketched(double block, double others, DType dtype = DType::bf16) {
+    ProductSum p;
+    ProductRecord& r = p.worst;
+    r.layer = "Layer 2/mlp";
+    r.op = "cublasLt::matmul";
+    r.phase = Phase::backward;
+    r.dtype = dtype;
+    r.rows = r.sketched_rows = 144;
+    r.squares = 144;
+    r.rounding_squares = 144 * 1e-6;
+    r.first_row = 128;
+    r.block_squares = 16;
+    r.block_rounding_squares = 16 * 1e-6;
+    r.block_error_squares = block * block * r.block_rounding_squares;
+    r.error_squares = r.block_error_squares + others * others * 128 * 1e-6;
+    p.worst_at = {Rank{1}, Step{4}};
+    p.products = 3;
+    return p;
+}
+
+TEST(Judge, MPT078NamesTheRowsThatAreWrongAlone) {
+    RunModel m = raw_run(DType::bf16);
+    m.products = {sketched(1, 1), sketched(200, 1), sketched(20, 1)};
+    const Judgement j = judge(m);
+    const Finding* const f = find_rule(j, "MPT078");
+    ASSERT_TRUE(f);
+    EXPECT_EQ(f->severity, Severity::error);
+    EXPECT_EQ(f->basis, Basis::sampled);
+    EXPECT_EQ(f->rank, Rank{1});
+    EXPECT_EQ(f->step, Step{4});
+    EXPECT_THAT(f->message, HasSubstr("rows 128 to 143 of 144"));
+    EXPECT_THAT(f->message, HasSubstr("200 times what rounding explains"));
+    EXPECT_THAT(f->message, HasSubstr("1 other place"));
+}
+
+TEST(Judge, MPT078IsSilentWhereAllRowsAreAlike) {
+    RunModel m = raw_run(DType::bf16);
+    for (const ProductSum& p : {sketched(1, 1), sketched(5.9, 0.1), sketched(50, 20), sketched(0, 0)}) {
+        m.products = {p};
+        EXPECT_EQ(find_rule(judge(m), "MPT078"), nullptr) << p.worst.block_error_squares;
+    }
+    m.products = {sketched(7, 1)};
+    EXPECT_TRUE(find_rule(judge(m), "MPT078"));
+    Limits wider;
+    wider.local_fault_phi = 8;
+    EXPECT_EQ(find_rule(judge(m, wider), "MPT078"), nullptr);
+}
+
 TEST(Judge, MPT076CollectivePastItsBuffers) {
     RunModel m = raw_run(DType::bf16);
     m.collectives = {average(2, DType::fp32)};

@@ -50,6 +50,7 @@ static_assert(listed<OpRecord>() == members<OpRecord>());
 static_assert(listed<DTypePlace>() == members<DTypePlace>());
 static_assert(listed<SketchRecord>() == members<SketchRecord>());
 static_assert(listed<TimeRecord>() == members<TimeRecord>());
+static_assert(listed<ProductRecord>() == members<ProductRecord>());
 static_assert(listed<Coverage>() == members<Coverage>());
 static_assert(listed<StepRecord>() == members<StepRecord>());
 static_assert(listed<NoteRecord>() == members<NoteRecord>());
@@ -114,6 +115,7 @@ TEST(TraceDocument, NamesEveryFieldInItsOrder) {
     expect_row<DTypePlace>("| list places |");
     expect_row<SketchRecord>("| list sketches |");
     expect_row<TimeRecord>("| list times |");
+    expect_row<ProductRecord>("| list products |");
     Reference step("**2 step**", "\n\ndtype:");
     fields(
         [&step](const Field& f, auto) {

@@ -98,7 +98,8 @@ TEST(Records, PayloadsOfAnOlderWriterAreRead) {
     StepRecord expected = sample_step(7);
     expected.coverage.regrouped = expected.coverage.relaid = expected.coverage.outside =
         expected.coverage.drawn = expected.coverage.by_name = 0;  // newer than the payloads
-    for (TensorRecord& t : expected.tensors) {                    // younger than the payload
+    expected.products.clear();
+    for (TensorRecord& t : expected.tensors) {  // younger than the payload
         t.mastered = 0;
         t.change_squares = t.twin_change_squares = t.change_error_squares = t.rounding_squares = 0;
         t.rounded = 0;
@@ -124,11 +125,12 @@ TEST(Records, EveryShorterPayloadIsRefused) {
         StepDecoding how{.names = w.names, .room = kRoom};
         StepRecord back;
         const bool good = decode(std::string_view(w.step).substr(0, size), how, back);
-        // The shorter payloads that are whole ones: of version 1, which had no places, and of those without sketches.
-        EXPECT_TRUE(!good || (back.sketches.empty() && back.tensors.size() == 4)) << size;
+        // The shorter payloads that are whole ones: of version 1, which had no places, and of those without sketches,
+        // and without products.
+        EXPECT_TRUE(!good || (back.products.empty() && back.tensors.size() == 4)) << size;
         older += good;
     }
-    EXPECT_EQ(older, 2);
+    EXPECT_EQ(older, 3);
 }
 
 TEST(Records, EveryShorterListOfOpsIsRefused) {
@@ -267,7 +269,8 @@ TEST(Records, ALostNameIsMarkedAndCounted) {
     StepDecoding how{.names = nothing, .room = kRoom};
     StepRecord back;
     ASSERT_TRUE(decode(w.step, how, back));
-    EXPECT_EQ(how.names_lost, 8u) << "four tensors; op, reduction and group of a collective; a place";
+    EXPECT_EQ(how.names_lost, 10u)
+        << "four tensors; op, reduction and group of a collective; a place; layer and op of a product";
     EXPECT_EQ(back.tensors[0].name, "?name-3");
 }
 

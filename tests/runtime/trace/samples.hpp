@@ -127,6 +127,20 @@ inline StepRecord sample_step(std::int64_t number, int tensors = 4) {
     s.sampled = number % 2 == 1;
     for (int i = 0; i < tensors; ++i) s.ops.push_back(sample_op(number, i));
     s.places.push_back({TensorRole::checkpoint, "model.pt", Phase::optimizer, DType::fp32, 3, 4096 + n});
+    s.products.push_back({.layer = "blocks.0.mlp",
+                          .op = "cublasLt::matmul",
+                          .phase = Phase::forward,
+                          .dtype = DType::bf16,
+                          .device = 2,
+                          .rows = 144,
+                          .sketched_rows = 143,
+                          .error_squares = 0.25,
+                          .squares = 1000 + x,
+                          .rounding_squares = 0.2,
+                          .first_row = 32,
+                          .block_error_squares = 0.1,
+                          .block_squares = 200,
+                          .block_rounding_squares = 0.05});
     // clang-format off: a table
     s.coverage = {.ops = 1000, .shadowed = 990, .unshadowed = 10, .shadowed_bytes = 1 << 20,
                   .unshadowed_bytes = 512, .seeds = number ? 0u : 5u, .seeded_bytes = number ? 0u : 640u,

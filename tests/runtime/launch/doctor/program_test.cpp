@@ -69,6 +69,9 @@ TEST_F(ProgramFiles, SourcesBesideItAreForTheOtherTool) {
     EXPECT_EQ(line_of({.path = "./train"}, "sources").key, "");
     EXPECT_THAT(line_of({.path = "./train", .nccl = true, .sources = "./train.cu"}, "sources").hint,
                 HasSubstr("NCCL"));
+    const Line line = line_of({.path = "./train", .sources = "./train.cu"}, "sources");
+    for (const char* rule : {"MP201", "MP214", "MP409", "MP412"}) EXPECT_THAT(line.value, HasSubstr(rule));
+    EXPECT_THAT(line.value, HasSubstr("flags of its build"));
     const std::string source = file("train_gpt2.cu", "no program");
     EXPECT_EQ(probe_program(file("train_gpt2cu", "no program")).sources, source);
     EXPECT_EQ(probe_program(file("train_gpt2.out", "no program")).sources, source);
