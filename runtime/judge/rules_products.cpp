@@ -144,6 +144,15 @@ double times_rounding(double error_squares, double rounding_squares) {
     return rounding_squares > 0 ? std::sqrt(error_squares / rounding_squares) : 0;
 }
 
+// What that costs a row depends on its values, so some rows have more of it.
+bool adds_in_16_bits(const RunModel& model, const ProductRecord& r) {
+    return std::ranges::any_of(model.ops, [&](const OpSum& sum) {
+        const OpRecord& op = sum.total;
+        return op.half_sums + op.split_sums > 0 && op.layer == r.layer && op.op == r.op &&
+               op.phase == r.phase && op.dtype == r.dtype;
+    });
+}
+
 void judge_local_fault(Case& c) {
     const ProductSum* worst = nullptr;
     double most = 0;
@@ -152,6 +161,7 @@ void judge_local_fault(Case& c) {
         const LocalExcess excess = local_excess(p.worst);
         const double off = std::sqrt(excess.rounding);
         if (!(off > c.limits.local_fault_phi) || !(std::sqrt(excess.others) > kMoreThanOthers)) continue;
+        if (adds_in_16_bits(c.model, p.worst)) continue;
         ++places;
         if (worst && !(off > most)) continue;
         worst = &p;
@@ -184,10 +194,9 @@ void judge_local_fault(Case& c) {
                 " times it (sampled, a sketch of the whole result)" +
                 (places > 1 ? "; the same holds for " + counted(places - 1, "other place") : std::string());
     f.advice =
-        "a tile was lost or written over: look for a workspace that two streams share, a kernel or copy that "
-        "writes "
-        "there meanwhile (compute-sanitizer --tool racecheck), and errors of the memory (nvidia-smi -q -d "
-        "ECC)";
+        "a tile was lost or written over: look for a workspace that two streams share, a kernel or copy "
+        "that writes there meanwhile (compute-sanitizer --tool racecheck), and errors of the memory "
+        "(nvidia-smi -q -d ECC)";
     c.out.findings.push_back(std::move(f));
 }
 

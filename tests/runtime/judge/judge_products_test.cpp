@@ -110,6 +110,16 @@ TEST(Judge, MPT078IsSilentWhereAllRowsAreAlike) {
     Limits wider;
     wider.local_fault_phi = 8;
     EXPECT_EQ(find_rule(judge(m, wider), "MPT078"), nullptr);
+    // Sums in 16 bits cost some rows more than others.
+    OpRecord halves;
+    halves.layer = m.products[0].worst.layer;
+    halves.op = m.products[0].worst.op;
+    halves.phase = m.products[0].worst.phase;
+    halves.dtype = DType::bf16;
+    halves.half_sums = 3;
+    OpSum& op = m.ops.emplace_back();
+    op.total = halves;
+    EXPECT_EQ(find_rule(judge(m), "MPT078"), nullptr);
 }
 
 TEST(Judge, MPT076CollectivePastItsBuffers) {
