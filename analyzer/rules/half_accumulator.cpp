@@ -9,9 +9,9 @@
 //        only instantiated with float. Few terms are a note: 32 in sequence, or a tree over 16; so
 //        are a tree whose steps add in float, a residual connection per layer, a blend, and what a
 //        program offers with an fp32 sum too. A Python loop whose length is not known is a warning;
-//        so is one whose length is a member of an object, and the share that one thread adds of the
-//        terms of a block, and a note where the shares are then added in fp32. Sums of squares are MP405's, which knows their worse range. An
-//        accumulator is reported once in a function.
+//        so is a loop whose length is a member of an object, and the share that one thread adds of
+//        the terms of a block, and a note where the shares are then added in fp32. Sums of squares
+//        are MP405's, which knows their worse range. An accumulator is reported once in a function.
 // Tests  testdata/lint/MP401.md, tests/analyzer/rules/half_accumulator_test.cpp
 
 #include <algorithm>
