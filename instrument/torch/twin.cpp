@@ -466,11 +466,13 @@ void Twin::sampler(Call& call) {
     if (parts_.control.local()) return;
     const TwinScope scope;
     const Phase phase = thread_state().site.phase;
-    const bool in_model = phase == Phase::forward || phase == Phase::backward;  // not an initialisation
+    const bool in_model = phase == Phase::forward || phase == Phase::backward;
+    // In the first step what is drawn elsewhere may be an initialisation.
+    const bool in_training = in_model || (parts_.now.number > 0 && !parts_.now.in_optimizer);
     bool drawn = false;
     const auto take_over = [&](const at::Tensor& t) {
         if (!has_plain_memory(t) || !carries_floats(t)) return;
-        if (in_model && !drawn && depend_on_format(t)) {
+        if (in_training && !drawn && depend_on_format(t)) {
             drawn = true;
             parts_.coverage.drawn(call.info.name, name_of(dtype_of(t.scalar_type())));
         }

@@ -160,6 +160,11 @@ for i in range(3):
                             ("torch.rand(8, 1).to(h.dtype)", 0), ("torch.full_like(h, 0.9).bernoulli_(0.9)", 0)):
             self.trace(noise.replace("DRAW", draw))
             self.assertEqual(self.report()["coverage"]["drawn"], drawn, draw)
+        # By the loop itself, as diffusion models do. In the first step that may be an initialisation.
+        batch = "torch.randn(8, 16).bfloat16()"
+        for draw, drawn in ((batch, 0), ("torch.randn(8, 16, dtype=torch.bfloat16)", 2)):
+            self.trace(noise.replace("h * DRAW", "h").replace(batch, draw))
+            self.assertEqual(self.report()["coverage"]["drawn"], drawn, draw)
 
     def test_memory_that_torch_fills_itself_is_not_the_programs_write(self):
         loop = """
