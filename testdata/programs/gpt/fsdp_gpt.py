@@ -3,6 +3,7 @@
     torchrun --standalone --nproc-per-node 2 fsdp_gpt.py --reduce bf16 --optimizer fused
 """
 import torch
+from torch import nn
 
 from common import GPT, WIDTH, Block, MixedBlock, Run, base_parser, loss_of, make_optimizer, start_ranks, stop_ranks
 from residual_cases import LlamaBlock
