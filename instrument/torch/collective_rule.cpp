@@ -1,7 +1,5 @@
 // The rule of collectives: the twin runs its own on the shadows.
 
-#include <c10/core/impl/VirtualGuardImpl.h>
-
 #include <utility>
 
 #include "instrument/torch/collectives.hpp"
@@ -58,7 +56,7 @@ void Twin::measure_reduction(const trace::CollectiveRecord& like, const at::Tens
     const Figure<Divergence> late = parts_.late.divergence(real, exact);
     if (!late) return;
     // It is freed while the device still reads it, and was made on the stream of the collective's caller.
-    exact.record_stream(c10::impl::VirtualGuardImpl(exact.device().type()).getStream(exact.device()));
+    record_use(exact.storage());
     parts_.late.then([like, late](LateStep& step) {
         for (trace::CollectiveRecord& record : step.record.collectives)
             if (same_kind(record, like)) return add_figures(record, *late);

@@ -1,7 +1,5 @@
 #include "instrument/torch/shadow_map.hpp"
 
-#include <c10/core/impl/VirtualGuardImpl.h>
-
 #include "instrument/torch/tensors.hpp"
 #include "instrument/torch/test_hooks.hpp"
 #include "instrument/torch/thread_state.hpp"
@@ -24,14 +22,6 @@ at::ScalarType component_type(at::ScalarType type) {
 }
 
 std::size_t storage_bytes(const at::Tensor& t) { return t.storage().nbytes(); }
-
-// Keeps the memory, once it is freed, until the current stream has done what it has to do by then. The program orders
-// its streams for its own memory, but a shadow may be made on another stream, and freed at another time.
-void record_use(const c10::Storage& memory) {
-    if (memory.device().is_cpu()) return;
-    const c10::impl::VirtualGuardImpl device(memory.device().type());
-    device.recordDataPtrOnStream(memory.data_ptr(), device.getStream(memory.device()));
-}
 
 // A tensor over given memory, made without the dispatcher and with ordinary view keys, so that it serves
 // under inference mode too.
@@ -164,6 +154,8 @@ at::Tensor ShadowMap::view(Shadow& shadow, const at::Tensor& real) {
     const bool same =
         shadow.view.defined() && shadow.view.scalar_type() == type && same_layout(real, shadow.view);
     if (!same) shadow.view = view_like(real, shadow.memory, type);
+    // The program orders its streams for its own memory, but a shadow may be made on another stream, and freed at
+    // another time.
     record_use(shadow.memory);
     return shadow.view;
 }
@@ -426,9 +418,9 @@ at::Tensor ShadowMap::lanes(const at::Tensor& real, bool create) {
         const Shadow* const shadow = entry(real);
         const bool has = shadow && shadow->memory && !stale(*shadow, real) && shadow->type == at::kFloat;
         if (!has && !create) return {};
-        if (has) record_use(shadow->memory);
-        if (has && shadow->lane_bytes == 1) return view_like(real, shadow->memory, at::kInt);
         if (has) {
+            record_use(shadow->memory);
+            if (shadow->lane_bytes == 1) return view_like(real, shadow->memory, at::kInt);
             step = shadow->lane_bytes;
             values = flat_of(shadow->memory, shadow->type, shadow->real_bytes / step);
         }

@@ -1,5 +1,7 @@
 #include "instrument/torch/tensors.hpp"
 
+#include <c10/core/impl/VirtualGuardImpl.h>
+
 #include <cstring>
 
 #include "instrument/torch/test_hooks.hpp"
@@ -113,6 +115,12 @@ std::uint64_t fingerprint_of(const at::Tensor& t) {
 
 std::uint64_t bytes_of(const at::Tensor& t) {
     return static_cast<std::uint64_t>(t.numel()) * t.element_size();
+}
+
+void record_use(const c10::Storage& memory) {
+    if (memory.device().is_cpu()) return;
+    const c10::impl::VirtualGuardImpl device(memory.device().type());
+    device.recordDataPtrOnStream(memory.data_ptr(), device.getStream(memory.device()));
 }
 
 double scalar_of(const at::Tensor& t) { return t.detach().to(at::kDouble).item<double>(); }

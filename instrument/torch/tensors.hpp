@@ -31,6 +31,8 @@ bool any_nonfinite(const at::Tensor&);
 // whole tensor: a write to other words only is not seen.
 std::uint64_t fingerprint_of(const at::Tensor&);
 std::uint64_t bytes_of(const at::Tensor&);
+// Keeps the memory, once it is freed, until the device's current stream has done what it has to do by then.
+void record_use(const c10::Storage&);
 // The value of a tensor with one element. Called under TwinScope or Internal.
 double scalar_of(const at::Tensor&);
 

@@ -140,10 +140,6 @@ void judge_emulated(Case& c) {
 // inside an epilogue. One of some rows alone is none of these.
 constexpr double kMoreThanOthers = 3;
 
-double times_rounding(double error_squares, double rounding_squares) {
-    return rounding_squares > 0 ? std::sqrt(error_squares / rounding_squares) : 0;
-}
-
 // What that costs a row depends on its values, so some rows have more of it.
 bool adds_in_16_bits(const RunModel& model, const ProductRecord& r) {
     return std::ranges::any_of(model.ops, [&](const OpSum& sum) {
@@ -183,8 +179,8 @@ void judge_local_fault(Case& c) {
     f.unit = "times rounding";
     f.basis = Basis::sampled;
     f.importance = importance::kLocalFault();
-    const double others = times_rounding(r.error_squares - r.block_error_squares,
-                                         r.rounding_squares - r.block_rounding_squares);
+    const double others =
+        relative(r.error_squares - r.block_error_squares, r.rounding_squares - r.block_rounding_squares);
     const std::uint64_t last = std::min(r.first_row + ProductRecord::kRows, r.rows) - 1;
     const double size = r.block_squares > 0 ? relative(r.block_error_squares, r.block_squares) : 1;
     f.message = place_text(op) + ": rows " + std::to_string(r.first_row) + " to " + std::to_string(last) +
