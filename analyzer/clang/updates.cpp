@@ -155,20 +155,19 @@ private:
         return std::ranges::any_of(s.factors, [&](Term f) { return depends(f); });
     }
     // The old value itself, or scaled by a factor that is the same for every element. An activation
-    // function or a rotation in place depends on the old value in another way.
+    // function or a rotation in place depends on the old value in another way, often with both factors.
     bool keeps_old(const Summand& s) const {
         const auto plain = [&](Term t) {
             return flow_.terms.arithmetic(t).kind == Arithmetic::none || is_choice_of_loads(t);
         };
         if (s.factors.empty()) return plain(flow_.terms.resolve(s.term)) && depends(s.term);
-        bool kept = false;
-        for (const Term factor : s.factors) {
-            if (depends(factor))
-                kept = kept || plain(factor);
-            else if (reads_elsewhere(factor))
-                return false;
+        const Term* kept = nullptr;
+        for (const Term& factor : s.factors) {
+            if (!depends(factor) && !reads_elsewhere(factor)) continue;
+            if (kept || !depends(factor)) return false;
+            kept = &factor;
         }
-        return kept;
+        return kept && plain(*kept);
     }
     bool is_choice_of_loads(Term t) const {
         const Arith a = flow_.terms.arithmetic(t);
