@@ -7,8 +7,8 @@
 //        nothing.
 // Fix    Drop the middle conversion.
 // Silent half -> fp32 -> half, which loses nothing; a round trip that ends in the narrow format
-//        anyway; constants that the narrow format holds exactly. What is not stored in fp32 memory is a
-//        note: a program rounds on purpose to get the bits that another one gets, and what it computes from
+//        anyway; constants that the narrow format holds exactly. What a kernel does not store in fp32
+//        memory of its caller is a note: a program rounds on purpose to get the bits that another one gets, and what it computes from
 //        them is often narrow in the end. So is a narrow value that is stored too, and a function that is
 //        named as quantisation. In Python also tests, and values whose dtype is not proven.
 // Tests  testdata/lint/MP601.md, tests/analyzer/rules/double_cast_test.cpp
@@ -77,7 +77,7 @@ bool is_stored_narrow(const Function& f, const Cast& inner) {
 bool keeps_loss(const Function& f, const Cast& outer) {
     const bool narrows_again = std::ranges::any_of(
         f.casts, [&](const Cast& c) { return inner_of(f, c) == &outer && is_low_precision(c.to); });
-    return narrows_again || !is_wide(outer.to) || outer.purpose == Purpose::store ||
+    return narrows_again || !is_wide(outer.to) || outer.output ||
            (outer.purpose == Purpose::argument && mentions(outer.function.str(), "atomicAdd"));
 }
 
