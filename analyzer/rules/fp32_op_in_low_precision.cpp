@@ -251,6 +251,8 @@ private:
             const bool matters = traits_of(call.op).has(Trait::loss) || call.op.name() == "exp";
             return matters ? Severity::warning : Severity::note;
         }
+        // Without a region all hangs on the values, which are not known: they may stay far below 65504.
+        if (is_python(f) && !region) return Severity::warning;
         if (low.is.dtype == DType::bf16 || !low.is.proven) return Severity::warning;
         // In a region only a dtype that the code itself gives is certain; autocast's own is a
         // setting.
