@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 
 #include "analyzer/clang/decl_names.hpp"
@@ -124,17 +125,17 @@ Accumulation Flow::describe(const Step& step, const Accumulate& found,
     a.storage = storage_of(step.place);
     a.stat = is_extreme(found.op) ? Stat::none : stat_of(step, found, loops);
     a.loop_depth = static_cast<std::uint16_t>(loops.size());
-    a.trips = loops.empty() ? 0 : 1;
-    std::size_t unknown = 0, shared = 0, by_field = 0;
+    std::uint64_t counted = loops.empty() ? 0 : 1;
+    std::size_t unknown = 0, shared = 0;
     for (const Stmt* statement : loops) {
         const Loop loop = root.describe(statement);
-        if (__builtin_mul_overflow(a.trips, loop.trips, &a.trips)) a.trips = 0;
         unknown += loop.trips == 0 ? 1 : 0;
         shared += loop.trips == 0 && loop.shared ? 1 : 0;
-        by_field += loop.trips == 0 && loop.by_field ? 1 : 0;
+        if (loop.trips != 0 && __builtin_mul_overflow(counted, loop.trips, &counted))
+            counted = std::numeric_limits<std::uint64_t>::max();
     }
+    (unknown == 0 ? a.trips : a.at_least) = counted;
     a.shared = unknown > 0 && shared == unknown;
-    a.by_field = unknown > 0 && by_field == unknown;
     const Term sum = step.write->kind == WriteKind::assign ? terms.strip(step.value) : Term{};
     const Frame* helper = step.frame ? step.frame : sum.frame;
     if (!helper) return a;

@@ -44,7 +44,6 @@ struct Loop {
     bool halving = false;       // the counter is halved or doubled
     bool never = false;         // its condition is false from the start
     bool shared = false;        // its counter starts at the thread's place and steps over the other threads
-    bool by_field = false;      // its bound is a member of an object: what another place sets
 };
 
 class Body {
@@ -106,7 +105,6 @@ private:
                      std::optional<std::int64_t> step, char op) const;
     Loop describe_for(const clang::ForStmt&) const;
     bool is_placed(const clang::Expr*, unsigned depth = 0) const;
-    bool is_field(const clang::Expr*) const;
     bool is_shared(const Loop&, std::optional<std::int64_t> step, char op) const;
     Loop describe_while(const clang::Stmt&, const clang::Expr* condition) const;
 

@@ -168,9 +168,7 @@ void Body::count_trips(Loop& loop, const Expr* condition, const Expr* start, std
         const bool left = variable_of(test->getLHS()->IgnoreParenCasts()) == loop.counter;
         const bool right = variable_of(test->getRHS()->IgnoreParenCasts()) == loop.counter;
         if (left == right) return;
-        const Expr* const limit = left ? test->getRHS() : test->getLHS();
-        bound = constant(limit);
-        loop.by_field = !bound && is_field(limit);
+        bound = constant(left ? test->getRHS() : test->getLHS());
         relation = left ? test->getOpcode() : BinaryOperator::reverseComparisonOp(test->getOpcode());
     } else if (variable_of(condition ? condition->IgnoreParenCasts() : nullptr) == loop.counter) {
         bound = 0;  // for (; n; n /= 2)
@@ -191,17 +189,6 @@ void Body::count_trips(Loop& loop, const Expr* condition, const Expr* start, std
     loop.trips = count.trips;
     loop.never = !holds(relation, *first, *bound);
     loop.largest = count.largest;
-}
-
-// settings.count, or n where `int n = settings.count`.
-bool Body::is_field(const Expr* e) const {
-    for (int i = 0; e && i < kMostLookups; ++i) {
-        e = e->IgnoreParenCasts();
-        if (isa<MemberExpr>(e)) return true;
-        const VarDecl* variable = variable_of(e);
-        e = variable ? definition(variable) : nullptr;
-    }
-    return false;
 }
 
 // Whether the value depends on where the thread stands: tid, where `int tid = threadIdx.x`.

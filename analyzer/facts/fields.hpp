@@ -128,8 +128,8 @@ void fields(V& v, F& f) {
     v("storage", f.storage);
     v("stat", f.stat, Stat::sum);
     v("trips", f.trips);
+    v("at_least", f.at_least);
     v("shared", f.shared);
-    v("by_field", f.by_field);
     v("loop_depth", f.loop_depth);
     v("declared", f.declared);
     v("through", f.through);

@@ -166,9 +166,9 @@ struct Accumulation {
     AccumulateForm form = AccumulateForm::compound;
     Storage storage = Storage::local;
     Stat stat = Stat::sum;    // or sum_of_squares of squares, or mean of terms that a running product weights
-    std::uint64_t trips = 0;  // product of the constant trip counts around it; 0: not a constant
-    bool shared = false;      // the loops of unknown count step over the threads: one thread adds its share
-    bool by_field = false;    // ... have a member of an object as their bound: a setting, or a size
+    std::uint64_t trips = 0;  // product of the trip counts of the loops around it; 0: one is not a constant
+    std::uint64_t at_least = 0;  // ... then: the product of the constant ones
+    bool shared = false;  // the loops of unknown count step over the threads: one thread adds its share
     std::uint16_t loop_depth = 0;
     Symbol through;             // qualified name of the helper that adds ("hadd2"), if one does
     SourceSpan through_span;    // where the helper adds

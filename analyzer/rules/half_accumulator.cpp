@@ -8,10 +8,10 @@
 // Silent Float accumulators with a half store at the end; max, min and products; templates that are
 //        only instantiated with float. Few terms are a note: 32 in sequence, or a tree over 16; so
 //        are a tree whose steps add in float, a residual connection per layer, a blend, and what a
-//        program offers with an fp32 sum too. A Python loop whose length is not known is a warning;
-//        so is a loop whose length is a member of an object, and the share that one thread adds of
-//        the terms of a block, and a note where the shares are then added in fp32. Sums of squares
-//        are MP405's, which knows their worse range. An accumulator is reported once in a function.
+//        program offers with an fp32 sum too. A sum of an unknown number of terms is a warning:
+//        they can be four splits or all columns. It is a note where it is the share of one thread,
+//        and the shares are then added in fp32. Sums of squares are MP405's, which knows their worse
+//        range. An accumulator is reported once in a function.
 // Tests  testdata/lint/MP401.md, tests/analyzer/rules/half_accumulator_test.cpp
 
 #include <algorithm>
@@ -37,10 +37,10 @@ bool is_sum(const Accumulation& a) { return adds_in_half(a) && a.stat != Stat::s
 // The weights of a blend are one together: it stays as small as its terms.
 bool is_blend(const Accumulation& a) { return a.stat == Stat::mean; }
 
-// How many terms end up in the sum; 0: not known. A tree of n steps joins 2^n terms.
-std::uint64_t terms(const Accumulation& a) {
-    if (a.form != AccumulateForm::tree || a.trips == 0) return a.trips;
-    return a.trips < 63 ? std::uint64_t{1} << a.trips : 0;
+// Whether many terms certainly end up in the sum. A tree of n steps joins 2^n terms.
+bool are_many(std::uint64_t steps, AccumulateForm form) {
+    if (form != AccumulateForm::tree) return steps > kFewTerms;
+    return steps >= 64 || (std::uint64_t{1} << steps) > kFewTermsOfATree;
 }
 
 // What one expression and another call the array by: "x" of `x + i * width` and of `this->x`.
@@ -90,15 +90,13 @@ bool is_widened_after(const Function& f, const Accumulation& a) {
 
 Severity severity_of(const RuleContext& context, const Function& f, const Accumulation& a) {
     const bool tree = a.form == AccumulateForm::tree;
-    const std::uint64_t n = terms(a);
-    if (context.inference || (n != 0 && n <= (tree ? kFewTermsOfATree : kFewTerms))) return Severity::note;
+    if (context.inference || (a.trips != 0 && !are_many(a.trips, a.form))) return Severity::note;
     if ((tree && is_wide(a.element)) || is_residual(f, a) || is_blend(a)) return Severity::note;
     // The launch decides how many terms one of the threads gets: n / blockDim.x are few as a rule.
-    if (a.shared) return is_widened_after(f, a) ? Severity::note : Severity::warning;
-    // How often a method is called on one object is not known, nor is what a member of an object holds: of how many
-    // terms the sum is, is set elsewhere.
-    if (a.form == AccumulateForm::member || (a.by_field && !tree)) return Severity::warning;
-    return error_if_proven(a.dtype);
+    if (a.shared && is_widened_after(f, a)) return Severity::note;
+    // How often a method is called on one object is not known either.
+    const bool many = are_many(std::max(a.trips, a.at_least), a.form);
+    return many && a.form != AccumulateForm::member ? error_if_proven(a.dtype) : Severity::warning;
 }
 
 std::string message_of(const Accumulation& a) {
@@ -144,17 +142,16 @@ bool adds_tiles(const Accumulation& a) {
     return false;
 }
 
-// Python: tensors that a loop adds up. Where autocast decides the dtype, the terms are few as a rule
-// and their number is not known. A loop over the items of a list may have a few of them too: experts, heads, codebooks.
+// Python: tensors that a loop adds up. A loop over the items of a list may have a few of them: experts, heads,
+// codebooks.
 void check_python(const RuleContext& context, Findings& out) {
     for (const Accumulator& a : python_accumulators(context)) {
         if (a.over_steps || !a.proven || adds_tiles(*a.fact)) continue;
         Accumulation known = *a.fact;
         known.dtype = a.dtype;
-        const Severity most = known.trips == 0 ? Severity::warning : Severity::error;
         emit(context, *a.function,
              {.rule = "MP401",
-              .severity = std::min(severity_of(context, *a.function, known), most),
+              .severity = severity_of(context, *a.function, known),
               .span = known.span,
               .message = message_of(known),
               .fix = "keep the accumulator in fp32 and convert once, after the loop",
