@@ -128,6 +128,15 @@ bool is_half_cast(const Call& call) {
     return is_low_precision(call.result.dtype) && any_of(leaf(call.name.str()), kCasts);
 }
 
+// __hdiv(x, __float2half(total)): the total is fp32, and is rounded once for this operation.
+bool is_narrowed_for(const Function& f, const Call& call, const Operand& statistic) {
+    return std::ranges::any_of(f.casts, [&](const Cast& cast) {
+        return is_wide(cast.from) && is_low_precision(cast.to) && cast.purpose == Purpose::argument &&
+               cast.span.line == call.span.line && cast.source.stat == statistic.stat &&
+               mentions(statistic.text.str(), cast.source.text.str());
+    });
+}
+
 // x.half().std(0).half(): the program asks for a result in half, so half is what it gets.
 bool is_kept_in_half(const Function& f, const Call& call) {
     return is_python(f) && consumer(f, call, is_half_cast) != nullptr;
@@ -188,15 +197,14 @@ public:
                "leave the region for this call and upcast its operands (.float())", std::move(notes));
     }
 
-    // An intrinsic on a statistic. MP405 reports roots of a variance.
+    // An intrinsic on a statistic, whose values are not known. MP405 reports roots of a variance.
     void intrinsic(const Function& f, const Call& call) {
         const std::string_view name = leaf(call.name.str());
         const bool root = name == "hrsqrt" || name == "h2rsqrt";
         for (const Operand& x : call.args) {
             const bool spread = x.stat == Stat::variance || x.stat == Stat::sum_of_squares;
             if (!is_low_precision(x.dtype) || x.stat == Stat::none || (root && spread)) continue;
-            const Severity severity = error_if_proven(x.dtype);
-            return report(f, call, severity,
+            return report(f, call, is_narrowed_for(f, call, x) ? Severity::note : Severity::warning,
                           std::string(name) + " of a statistic" + quoted(x.name.str()) + " in " +
                               std::string(label(x.dtype)) + ": it keeps " +
                               std::to_string(significant_bits(x.dtype)) + " bits and overflows from " +
@@ -251,13 +259,8 @@ private:
             const bool matters = traits_of(call.op).has(Trait::loss) || call.op.name() == "exp";
             return matters ? Severity::warning : Severity::note;
         }
-        // Without a region all hangs on the values, which are not known: they may stay far below 65504.
-        if (is_python(f) && !region) return Severity::warning;
-        if (low.is.dtype == DType::bf16 || !low.is.proven) return Severity::warning;
-        // In a region only a dtype that the code itself gives is certain; autocast's own is a
-        // setting.
-        if (region && !(is_proven_low(low.operand->dtype) && region->proven)) return Severity::warning;
-        return error_if_proven(low.is.dtype);
+        // The dtype may be proven, the values are not known: they may stay far below 65504.
+        return Severity::warning;
     }
 
     void report(const Function& f, const Call& call, Severity severity, std::string message, std::string fix,
@@ -293,7 +296,7 @@ void check(const RuleContext& context, Findings& out) {
 
 extern constinit const Rule kFp32OpInLowPrecision{.id = "MP102",
                                                   .name = "fp32-op-in-low-precision",
-                                                  .severity = Severity::error,
+                                                  .severity = Severity::warning,
                                                   .on_by_default = true,
                                                   .confirmed_by = "MPT060",
                                                   .triggers = {kLowDtypes, kRegions, kEngines},

@@ -7,7 +7,7 @@ std::vector<std::string> mp601(std::string_view facts) { return lint("MP601", {k
 
 std::string chain(std::string a, std::string b, std::string c, std::string more = "") {
     return "cast 5:20 " + a + "->" + b + " form=intrinsic " + more + "\ncast 5:9 " + b + "->" + c +
-           " form=intrinsic inner=0 purpose=store\n";
+           " form=intrinsic inner=0 purpose=store output\n";
 }
 
 TEST(DoubleCast, WideningBackIsAWarning) {
@@ -16,7 +16,9 @@ TEST(DoubleCast, WideningBackIsAWarning) {
     EXPECT_THAT(mp601(chain("fp32", "lowp", "fp32")), ElementsAre("warning 5"));
 }
 
-TEST(DoubleCast, WhatIsNotStoredIsANote) {
+TEST(DoubleCast, WhatStaysInTheFunctionIsANote) {
+    EXPECT_THAT(mp601("cast 5:20 fp32->fp16 form=intrinsic\ncast 5:9 fp16->fp32 inner=0 purpose=store\n"),
+                ElementsAre("note 5"));
     EXPECT_THAT(mp601("cast 5:20 fp32->fp16 form=intrinsic\ncast 5:9 fp16->fp32 inner=0 purpose=operand\n"),
                 ElementsAre("note 5"));
 }
