@@ -16,7 +16,7 @@ struct LogOfProduct {
 };
 
 // Each product once; the value is followed through clamps, constant factors and the program's own
-// functions. Products of values that are bounded (softmax) are left out.
+// functions. Products of values that are bounded (softmax) are omitted.
 std::vector<LogOfProduct> logs_of_products(const Program&);
 
 }  // namespace mp::lint

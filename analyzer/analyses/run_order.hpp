@@ -12,7 +12,7 @@ namespace mp::lint {
 // Where control is after the last call of a function.
 constexpr auto kNowhere = static_cast<std::uint32_t>(kNone);
 
-// Of the call with this index; kNowhere after the last one.
+// The block of the call with this index; kNowhere after the last call.
 std::uint32_t block_before(const Function&, std::size_t call);
 
 // Whether control reaches the block only where the condition has this value.

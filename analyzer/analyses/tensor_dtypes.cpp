@@ -78,7 +78,7 @@ bool is_outside_of_callers_region(const Program& program, const Function& f, con
 
 // What this call has of what the function returns.
 TensorDType seen_from(const Program& program, const Function& f, const Call& call, const Function& callee,
-                      TensorDType returned) {
+                      const TensorDType& returned) {
     return !returned.proven && is_outside_of_callers_region(program, f, call, callee) ? unknown() : returned;
 }
 

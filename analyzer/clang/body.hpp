@@ -1,7 +1,7 @@
 #pragma once
 
 // One function body, walked once: parents, order, loops and their extents, and the writes to each variable.
-// Branches that a constant condition never takes are left out.
+// Branches that a constant condition never takes are omitted.
 
 #include <cstdint>
 #include <optional>

@@ -7,7 +7,7 @@
 //   v.place(field)                source position, the first bare word that looks like one
 //   v.title(field)                the bare word after it: the name of the thing
 //   v.dtypes(from, to)            "fp32->fp16"
-//   v.bare(key, field, default)   as below; the key is left out inside braces
+//   v.bare(key, field, default)   as below; the key is omitted inside braces
 //   v(key, field[, default])      key=value; omitted when it has its default
 //   v.or_title(key, field, title) key=value; omitted when equal to the title
 //   v.nested(key, operand)        key.field=value

@@ -25,7 +25,7 @@ std::optional<Number> fold(std::string_view op, Number a, Number b);
 
 // The content of a string literal without prefix and quotes; nothing for f-strings and byte strings.
 std::optional<std::string> string_content(Node string);
-// The name of an attribute as getattr() takes it: what varies in an f-string is "{}". Empty when it is no string.
+// The name of an attribute as getattr() takes it: what varies in an f-string is "{}". Empty when it is not a string.
 std::string attribute_text(Node string);
 
 }  // namespace mp::lint::python

@@ -11,7 +11,7 @@
 
 namespace mp::lint::python {
 
-// Kinds of node that extraction tells apart; any other is `other`.
+// Kinds of node that extraction distinguishes; any other is `other`.
 // clang-format off: a table
 #define MP_PYTHON_KINDS(X)                                                                          \
     X(aliased_import) X(argument_list) X(as_pattern) X(as_pattern_target) X(assert_statement)       \
@@ -93,7 +93,7 @@ public:
     std::uint32_t end_index() const;                // of the first node after it
 
     Node part(Part) const;              // the first of this name; null when absent
-    Children children() const;          // named ones and operators, comments left out
+    Children children() const;          // named ones and operators, without comments
     Node child(std::uint32_t n) const;  // the n-th named child; null when there are fewer
     Node operator_token() const;        // the unnamed child that is the operator
     bool is_part(Part) const;

@@ -1,6 +1,6 @@
 #pragma once
 
-// What stands behind the anchors of a YAML document, so that aliases and merge keys can repeat it.
+// The values of the anchors of a YAML document, so that aliases and merge keys can repeat them.
 
 #include <map>
 #include <set>

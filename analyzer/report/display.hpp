@@ -11,7 +11,7 @@
 namespace mp::lint {
 
 // One source line made safe, tabs expanded to multiples of 4, with the display column of every byte
-// (and one past the last), so that a caret stands where the eye sees the byte.
+// (and one past the last), so that a caret is below the byte on the screen.
 struct DisplayLine {
     std::string text;
     std::vector<std::size_t> column_of_byte;

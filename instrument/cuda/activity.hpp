@@ -6,9 +6,9 @@
 #include "instrument/cuda/ranges.hpp"
 #include "runtime/trace/records.hpp"
 
-// How long kernels run, from the records of CUPTI's activity API, and in which layer, by external correlation: CUPTI
-// gives each launch the number that its thread pushed last, which is a place here. Only for --device-times: CUPTI then
-// makes a record of each call of CUDA. Any error ends it.
+// Times of kernels by layer, from CUPTI's activity API. CUPTI gives each launch the number that its thread pushed last
+// (external correlation); we push the id of the place. Used for --device-times only, because CUPTI then makes a record
+// of each call of CUDA. Any error ends it.
 
 namespace mp::raw::activity {
 

@@ -97,11 +97,11 @@ public:
     // Elements that are the same before and after.
     bool stagnation(abi::Stream, const cpu::TensorView* before, const cpu::TensorView* after, int count,
                     cpu::Stagnation* into) noexcept;
-    // Of no bytes where there is none to spare.
+    // Empty if no memory is free.
     DeviceMemory memory(abi::Stream, std::uint64_t bytes) noexcept;
     bool copy(abi::Stream, const DeviceMemory& to, const void* from, std::uint64_t bytes) noexcept;
 
-    // Asks the driver, which keeps the map of all allocations, whoever made them.
+    // Asks the driver, which keeps the map of all allocations, also those of libraries.
     static Allocation allocation_of(const void* at) noexcept;
     // Of the allocations that have these bytes, one or several mappings in a row; 0: some of the bytes are in none.
     static std::uint64_t extent_of(const void* at, std::uint64_t bytes) noexcept;

@@ -4,7 +4,7 @@
 
 #include "instrument/cuda/hooks.hpp"
 
-// What the wrappers of NCCL's functions share.
+// Shared by the wrappers of NCCL's functions.
 
 // Finds the real function, and fails as NCCL does where there is none.
 #define MP_REAL(name)                                                \

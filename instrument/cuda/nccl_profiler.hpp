@@ -5,16 +5,16 @@
 
 namespace mp::raw {
 
-// A collective as NCCL's profiler interface tells it.
+// A collective as NCCL's profiler interface reports it.
 struct Chosen {
     const void* send;
     const void* receive;
     std::string algorithm;  // "RING/SIMPLE x 2"
 };
 
-// What this thread was told since it last asked. Interposed collectives ask after their call.
+// What NCCL reported on this thread since the last call. Interposed collectives call it after the real function.
 std::vector<Chosen> take_chosen() noexcept;
-// From now on collectives are seen by their calls, and not counted as told by NCCL.
+// From now on collectives are seen by their calls, and not counted as reported by NCCL.
 void calls_are_seen() noexcept;
 
 }  // namespace mp::raw

@@ -19,7 +19,7 @@ std::string domains();
 
 void push(std::uint32_t domain, std::string_view name) noexcept;
 void pop(std::uint32_t domain) noexcept;
-// Ranges with a start and an end. 0: the range is no step.
+// Ranges with a start and an end. 0: the range is not a step.
 std::uint64_t start(std::string_view name) noexcept;
 void end(std::uint64_t id) noexcept;
 

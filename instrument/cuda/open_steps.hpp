@@ -29,7 +29,7 @@ public:
     // A range that names a step ends. The steps in which no thread is any more, in their order.
     std::vector<Ended> end(std::int64_t number);
     std::vector<Ended> end_of_thread();
-    // The program tells that a step has ended, whatever its ranges say.
+    // The program reports the end of a step. This wins over its ranges.
     Ended end_now();
     // All that are left, the newest one last; of no calls: left out.
     std::vector<Ended> end_all();

@@ -5,7 +5,7 @@
 
 #include "kernels/numerics/phase.hpp"
 
-// What the name of an NVTX range tells about the training step that it is in. Pure functions of the name.
+// What the name of an NVTX range shows about the training step that it is in. Pure functions of the name.
 
 namespace mp::raw {
 

@@ -65,7 +65,7 @@ public:
 
     // What NCCL chose for a call, after before().
     void chose(const Collective&, const std::string& algorithm);
-    // A collective that NCCL told of and whose call was not seen.
+    // A collective that NCCL reported and whose call was not seen.
     void told(const Collective&, const std::string& algorithm);
 
     // A kernel that is known by its name alone. Takes no lock under which the driver is called.

@@ -22,7 +22,7 @@ struct StepTally {
     std::size_t open = 0;     // figures that are not there yet
     bool is_ended = false;
     std::set<int> devices;  // whose first product of the step has come
-    // Ranges of backward and of the optimizer were in it; or the program told whether it skipped it.
+    // Ranges of backward and of the optimizer were in it; or the program reported whether it skipped it.
     bool trained = false, updated = false, told = false;
     int samples = 0;   // products of which elements were computed again
     int sketches = 0;  // reductions of which blocks were sketched

@@ -71,7 +71,7 @@ void CoverageCounters::seed(std::string_view op, Seed why, std::uint64_t bytes) 
 void CoverageCounters::decision(std::string_view op) {
     notes_.say(trace::NoteKind::decision,
                std::string(op) +
-                   ": the program reads its integers, so the twin uses the program's where they differ");
+                   ": the program reads its integers; where the twin's differ, the twin uses the program's");
 }
 
 void CoverageCounters::leak(std::string_view op, double real, double twin) {

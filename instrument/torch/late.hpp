@@ -132,7 +132,7 @@ private:
     std::deque<Step> steps_;  // ended, not complete
     std::mutex mutex_;
     std::shared_ptr<Room> room_;  // of the step that runs, as the next three
-    Rooms left_;                  // whose figures nobody holds, while the device may still write them
+    Rooms left_;                  // whose figures have no owner, while the device may still write them
     std::vector<Completion> completions_;
     std::unordered_map<const c10::TensorImpl*, Known> known_;
     Rooms rooms_;  // free

@@ -30,7 +30,7 @@ public:
     std::optional<at::Tensor> made_by(std::int64_t sequence);
     // Records the loss of a backward pass that starts at `root`. One that gives its gradients back
     // (torch.autograd.grad) counts only in a step without one that accumulates them: a gradient penalty, the inner
-    // steps of meta-learning or a derivative with respect to the inputs are no losses.
+    // steps of meta-learning or a derivative with respect to the inputs are not losses.
     void record(const at::Tensor& root, bool accumulates);
     // The program ends: records the last candidate, if no backward pass has begun since it was made. A program that
     // checks its loss and leaves has no other loss in its last step.

@@ -26,12 +26,12 @@ public:
     // Looks for the masters of those that hold 16-bit values again.
     void search();
     // After it, with the change of the same values in the record: what is found out. A change that brings back bits
-    // which were rounded away for the forward is no update, and is left out.
+    // which were rounded away for the forward is not an update and is not counted.
     void end(trace::TensorRecord&, const at::Tensor& some, const at::Tensor& twin_some);
 
 private:
     struct State {
-        std::optional<at::ScalarType> type;  // which holds all values; none: no format of 16 bits does
+        std::optional<at::ScalarType> type;  // the 16-bit format that holds all values; none: there is none
         bool twin_is_wide = false;           // its twin had more bits when the step began
         bool widened = true;                 // and when it ended
         bool again = false;                  // 16-bit values, after a step that ended with more

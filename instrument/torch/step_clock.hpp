@@ -11,7 +11,7 @@
 namespace mp::twin {
 
 // Ends steps and writes the record of each. Three callers end steps: the shim with hooks on optimizers, the program
-// with mptrace_step, and InferredClock from the ops of the program. What a CUDA graph records is no step. Safe from
+// with mptrace_step, and InferredClock from the ops of the program. What a CUDA graph records is not a step. Safe from
 // any thread: one lock for the whole end of a step. It is taken before every lock of the parts, and never during an op.
 class StepClock {
 public:

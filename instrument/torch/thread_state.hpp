@@ -28,7 +28,7 @@ struct ThreadState {
     Site site;                          // of the op of the program that this thread is in
     const NodePlace* node = nullptr;    // of the innermost autograd node that runs; null outside a backward
     LayerId last_node_layer = 0;        // of the last autograd node that has a number
-    std::int64_t last_node = -1;        // number of the last autograd node, AccumulateGrad left out
+    std::int64_t last_node = -1;        // number of the last autograd node, not counting AccumulateGrad
     const void* backward = nullptr;     // whose node was the last to begin; it may have ended
     std::uint64_t backwards_ended = 0;  // at that time
     LayersOfThread* layers = nullptr;   // null until the thread asks for its layers

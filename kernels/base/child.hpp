@@ -18,7 +18,7 @@ struct ChildLimits {
     std::size_t error_bytes = 16u << 10;  // of stderr kept: its end
 };
 
-// For tools whose answer is needed whole, whatever it takes.
+// For tools whose complete output is needed, however long it takes.
 inline constexpr ChildLimits kNoLimits{.milliseconds = std::numeric_limits<int>::max(),
                                        .bytes = std::numeric_limits<std::size_t>::max(),
                                        .error_bytes = std::numeric_limits<std::size_t>::max()};

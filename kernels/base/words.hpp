@@ -13,7 +13,7 @@ inline std::string_view next_line(std::string_view& text) {
     return line;
 }
 
-// Calls take(section, line) for each line that is no comment. A line "[section]" begins a section.
+// Calls take(section, line) for each line that is not a comment. A line "[section]" begins a section.
 template <typename Take>
 void for_each_table_line(std::string_view text, Take take) {
     std::string_view section;

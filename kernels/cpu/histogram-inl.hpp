@@ -84,7 +84,7 @@ inline void count_window(const std::uint16_t* p, std::size_t n, unsigned top,
 }
 
 #if HWY_TARGET <= HWY_AVX3
-// Formats whose upper half is the upper half of the same value in fp32.
+// Formats whose leading 16 bits are those of the same value in fp32.
 template <class F>
 inline constexpr bool kStartsAsFp32 = F::kDType == DType::bf16 || F::kDType == DType::fp32;
 

@@ -6,7 +6,7 @@
 
 // The argument of a kernel: a list of tensors, by value, in 4 KB (every driver) or nearly 32 KB (CUDA 12.1 and later).
 // Each tensor has a range of the grid's blocks. A tensor is "flat" (contiguous, and aligned after `head` elements), or
-// its axes stand at the end of the list.
+// its axes are at the end of the list.
 
 namespace mp::cuda {
 

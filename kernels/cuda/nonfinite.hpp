@@ -4,7 +4,7 @@
 #include "kernels/cuda/results.hpp"
 
 // The number of NaN and infinite elements, and the index of the first: what each thread does. The axes of a strided
-// tensor stand in the order of its dimensions, so an element's number is its index.
+// tensor are in the order of its dimensions, so an element's number is its index.
 
 namespace mp::cuda {
 

@@ -64,7 +64,7 @@ MP_HD inline double part_of_signs(const SampledProduct& p, U32 thread) {
     return sum;
 }
 
-// Of a row whose values are not all finite nothing is known.
+// Whether the values behind this sum are all finite: other rows are not measured.
 MP_HD inline bool is_known(double sum) { return magnitude(sum) <= 1e150; }
 
 // From the sums of a row of A and of C. The terms of D's elements in it go to `error`.

@@ -46,7 +46,7 @@ struct ProductError {
 // How far some rows of a product's result are from the same product in fp64, from a sketch of all of their elements.
 inline constexpr std::int64_t kRowsOfSketch = 32;
 struct RowsError {
-    std::uint64_t rows = 0;    // whose elements are finite; the others are in no sum below but `terms`
+    std::uint64_t rows = 0;    // with finite elements; the sums below, except `terms`, omit other rows
     double error_squares = 0;  // an estimate without bias
     double squares = 0;        // of the result
     double terms = 0;          // squares of the terms whose sums the elements are

@@ -29,7 +29,7 @@ private:
 // unknown Op. Source of the spellings: docs of PyTorch, cuBLAS, NCCL and the CUDA math API.
 Op op_from_spelling(std::string_view qualified_name);
 
-// The op behind a name in a list, where it stands bare: "softmax", "divide", "norm.Scalar", "truediv"
+// The op behind a bare name in a list: "softmax", "divide", "norm.Scalar", "truediv"
 // (HMP's name for Tensor.__truediv__); qualified spellings too. In code a bare name proves nothing.
 Op op_from_name(std::string_view name);
 

@@ -11,7 +11,7 @@ namespace mp {
 
 // The driver's handle of a stream, from c10::cuda::CUDAStream::stream(). Torch's CUDA headers need the toolkit, so the
 // method is looked up in the library that has the guard. A CUDAStream has one field, its c10::Stream (in torch 1.13 to
-// 2.15), and the method is no virtual one.
+// 2.15), and the method is not virtual.
 inline cuda::Stream native_stream_of_c10_cuda(const c10::impl::DeviceGuardImplInterface& guard,
                                               const c10::Stream& stream) {
     using Handle = cuda::Stream (*)(const c10::Stream*);

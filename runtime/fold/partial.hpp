@@ -48,7 +48,7 @@ public:
     RunModel model(const std::string& directory) const;
 
 private:
-    // Of the latest attempt: after a restart the ranks do the last steps once more, and only that counts.
+    // The latest attempt: after a restart the ranks repeat the last steps, and only the repetition counts.
     struct StepState {
         std::int32_t restart = 0;
         StepSummary summary;

@@ -135,7 +135,7 @@ inline void keep_origin(OpSum& into, const Place& where, const OpRecord& r) {
     into.total.first_origin = r.first_origin;
 }
 
-// What happens first in a step: phases in their order, then ordinals, which are a rank's own.
+// Sorts ops by their time in a step: by phase, then by ordinal. Ordinals of two ranks cannot be compared.
 inline std::tuple<bool, Phase, std::uint64_t, Rank> origin_order(const OpRecord& op, Rank rank) {
     return {op.phase == Phase::unknown, op.phase, op.first_origin, rank};
 }

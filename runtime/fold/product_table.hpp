@@ -11,11 +11,11 @@
 
 namespace mp::trace {
 
-// By how much the rows of a sketched product that are farthest off exceed what rounding explains, and by how much more
-// than all others do: in squares. Infinity: the others have no error.
+// How far off the worst rows of a sketched product are. The measure is their squared error divided by the squared error
+// that rounding explains.
 struct LocalExcess {
-    double rounding = 0;  // of the rows, in what rounding explains of them
-    double others = 0;    // of the rows, in what the other rows have of theirs
+    double rounding = 0;  // the measure of the worst rows
+    double others = 0;    // that measure divided by the one of all other rows; infinity: those have no error
 };
 LocalExcess local_excess(const ProductRecord&);
 

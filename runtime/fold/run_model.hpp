@@ -198,7 +198,7 @@ struct LayerExponents {
     Exponents exponents;
 };
 
-// What one process told about itself.
+// What one process recorded about itself.
 struct RankFacts {
     ProcessRecord process;
     std::string path;

@@ -109,6 +109,8 @@ void count(Reader& r, const toml::key& key, const toml::node& node, int& into) {
     if (!r.error) into = static_cast<int>(value);
 }
 
+constexpr const char* kWarnHint = "the value of -warn may be at most that of -fail";
+
 void read_limits(Reader& r, const toml::key& key, const toml::node& node, Limits& limits) {
     const toml::table* table = node.as_table();
     if (!table) return r.wrong(key, node, "a table [limits]");
@@ -143,13 +145,12 @@ void read_limits(Reader& r, const toml::key& key, const toml::node& node, Limits
              {"update-share", real(kShare, limits.update_share)}});
     if (r.error) return;
     if (limits.loc_warn_phi > limits.loc_fail_phi)
-        r.fail(key.source(), "loc-warn-phi is above loc-fail-phi", "a warning comes before a failure");
+        r.fail(key.source(), "loc-warn-phi is above loc-fail-phi", kWarnHint);
     if (limits.stagnation_warn > limits.stagnation_fail)
-        r.fail(key.source(), "stagnation-warn is above stagnation-fail", "a warning comes before a failure");
+        r.fail(key.source(), "stagnation-warn is above stagnation-fail", kWarnHint);
     if (limits.amplified_warn > limits.amplified_fail)
-        r.fail(key.source(), "amplified-warn is above amplified-fail", "a warning comes before a failure");
-    if (limits.loss_warn > limits.loss_fail)
-        r.fail(key.source(), "loss-warn is above loss-fail", "a warning comes before a failure");
+        r.fail(key.source(), "amplified-warn is above amplified-fail", kWarnHint);
+    if (limits.loss_warn > limits.loss_fail) r.fail(key.source(), "loss-warn is above loss-fail", kWarnHint);
 }
 
 bool check_rule(Reader& r, const toml::source_region& at, std::string_view id) {

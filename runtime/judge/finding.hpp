@@ -34,7 +34,7 @@ struct Finding {
     double value = 0;              // the judged figure ...
     double limit = 0;              // ... and its limit
     std::string unit;              // "phi", "share", "steps", ""
-    Basis basis = Basis::unknown;  // told of programs without torch alone
+    Basis basis = Basis::unknown;  // set only for programs without torch
     double importance = 0;  // sorts findings: share of the divergence explained, or how much training is lost
     std::vector<std::string> confirmed_by;      // mp-lint findings at the same place: "MP401 train.py:88"
     std::vector<std::string> more_layers = {};  // with the same finding; `layer` is the worst

@@ -68,7 +68,7 @@ inline constexpr Weight kSkippedSteps{0.5, 0.1};
 inline constexpr Weight kReductionError{0.5};
 // x: the gain of every reduced value.
 inline constexpr Weight kAverageGain{0.3, 1};
-// A scale that only falls is rarely the cause of the skips, so it stands below them.
+// A scale that only falls is rarely the cause of the skips, so it is less important.
 inline constexpr Weight kScaleCollapse{0.4};
 // Off the policy is a question of intent; nothing is known to be lost. One that the user declared comes first.
 inline constexpr Weight kOffDeclaredPolicy{0.3}, kOffFoundPolicy{0.2};

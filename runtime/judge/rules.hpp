@@ -21,7 +21,7 @@ struct Case {
 };
 
 Finding finding(std::string_view rule, Severity);
-// As finding(), with the place of an op.
+// Like finding(), with the place of an op.
 Finding finding_at(std::string_view rule, Severity, const OpRecord&);
 std::string place_text(const OpRecord&);  // "blocks.2.fc2 addmm forward bf16", escaped
 bool has_twin(const RunModel&);           // mode step or trajectory

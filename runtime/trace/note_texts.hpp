@@ -6,7 +6,7 @@ namespace mp::trace {
 
 // A kernel of which only the name was seen, and how often it ran.
 inline constexpr const char* kSeenByName = "kernel seen by its name only: ";
-// What stands there for a CUDA graph that ran.
+// The text for a CUDA graph that ran.
 inline constexpr const char* kGraph = "a CUDA graph";
 // Products with a 16-bit result whose sums cuBLAS may split, and add the parts in 16 bits.
 inline constexpr const char* kLooseSums = "products that leave it to cuBLAS whether it adds in 16 bits";

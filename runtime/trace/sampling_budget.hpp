@@ -10,11 +10,11 @@ namespace mp::trace {
 // the fourth never is, because it shows what a step takes. Times are those that the host sees.
 class SamplingBudget {
 public:
-    // A share of 0 is no limit.
+    // A share of 0 means unlimited.
     explicit SamplingBudget(double share) : share_(share) {}
 
     bool limits() const { return share_ > 0; }
-    // Whether one more step fits. To be asked where the step begins.
+    // Whether one more measured step fits. Called at the beginning of the step.
     bool allows(std::int64_t step) const {
         if (!limits() || step < kAlways) return true;
         return plain_steps_ > 0 && spent() + cost_of_one() <= share_ * static_cast<double>(all_ns_);
@@ -28,7 +28,7 @@ public:
 
     std::int64_t steps() const { return measured_steps_ + plain_steps_; }
     std::int64_t measured_steps() const { return measured_steps_; }
-    // Of all time, what measuring took; 0 where no step shows what one takes without.
+    // The share of all time that measuring took; 0 while no step was left unmeasured.
     double share() const { return all_ns_ > 0 ? spent() / static_cast<double>(all_ns_) : 0; }
 
 private:

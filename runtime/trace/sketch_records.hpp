@@ -54,7 +54,7 @@ constexpr void fields(V&& v, Of<SketchRecord>) {
 
 // A product of which all elements were sketched: with one vector of +1 and -1, its errors' squares are known in sum,
 // for each 32 rows of the result. Their standard deviation is about a quarter of them. Rows whose elements or inputs
-// are not finite are left out.
+// are not finite are omitted.
 struct ProductRecord {
     static constexpr std::uint64_t kRows = 32;
     std::string layer;

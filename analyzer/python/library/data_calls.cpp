@@ -39,7 +39,7 @@ bool passes_path_on(const Call& call) {
         "open",      "__enter__",  "Path",     "PosixPath",       "str",      "fspath",
         "abspath",   "realpath",   "normpath", "resolve",         "absolute", "read",
         "read_text", "expanduser", "as_posix", "to_absolute_path"};
-    return call.args.size() >= 1 && is_one_of(last_part(call.name.str()), kNames);
+    return !call.args.empty() && is_one_of(last_part(call.name.str()), kNames);
 }
 
 bool joins_path(const Call& call) {

@@ -51,7 +51,7 @@ struct Command {
     std::string (*quoted)(std::string_view) = shell_word;  // how an error shows what the user wrote
 };
 
-// The table as it stands in the help, under the heading.
+// The table for the help, under the heading.
 std::string help_of(const Command&);
 
 // An abbreviation of an option is not accepted: a new option would change its meaning.
@@ -60,7 +60,7 @@ Result<Values> parse(const Command&, const std::vector<std::string>& words);
 // True when `word` is an option of the table whose value is the next word ("-o", "--mode").
 bool takes_next_word(std::span<const Option>, std::string_view word);
 
-// "a,b" and "c" as a, b, c; empty parts are left out.
+// "a,b" and "c" as a, b, c; empty parts are omitted.
 std::vector<std::string> split_commas(const std::vector<std::string>& values);
 
 // An Error that lists the choices, and the nearest of them, when `value` is none of them.

@@ -28,7 +28,7 @@ std::string problem(std::string_view element, std::string_view message, std::str
 // <system-out>: what is said about a case that passed.
 std::string system_out(const std::vector<std::string>& lines);
 
-// The whole file. `with_totals`: <testsuites> carries the sums of its suites.
+// The whole file. `with_totals`: <testsuites> has the sums of its suites.
 std::string document(std::string_view name, const std::vector<Suite>& suites, bool with_totals);
 
 }  // namespace mp::junit

@@ -128,7 +128,7 @@ struct CpuFacts {
     std::uint64_t limit_bytes = 0;  // of the control group; 0: none
 };
 
-// What the file of a program tells about the CUDA libraries that it uses. Nothing is run.
+// The CUDA libraries that a program uses, as its file shows. Nothing is run.
 struct ProgramFacts {
     std::string path{};
     std::string fault{};  // not an ELF file, or one that cannot be read
@@ -142,7 +142,7 @@ struct ProgramFacts {
     std::string sources{};                        // a CUDA file beside it, named as it is; empty: none
 };
 
-// What a run directory tells about what was seen.
+// What was observed, according to a run directory.
 struct RecordingFacts {
     std::string path{};
     std::string fault{};

@@ -20,7 +20,7 @@ inline Finding finding(SourceSpan at, Severity severity = Severity::error) {
             .function = Symbol("layer_norm<__half>")};
 }
 
-// One error in /p/norm.cu:2 with a note in /p/model.cu:2, one unit that went well.
+// One error in /p/norm.cu:2 with a note in /p/model.cu:2, one unit without problems.
 inline Report report() {
     Report r;
     r.working_directory = "/p";

@@ -23,7 +23,7 @@ using Work = std::function<void()>;
 
 // Adds work to a stream, or to the graph that the stream records.
 CUresult enqueue(CUstream, Work);
-// Copies the arguments, tells CUPTI's subscriber, and adds the kernel to the stream.
+// Copies the arguments, notifies CUPTI's subscriber, and adds the kernel to the stream.
 CUresult launch(CUfunction, const cuuint32_t (&grid)[3], const cuuint32_t (&block)[3], unsigned shared,
                 CUstream, void** arguments, void** extra);
 

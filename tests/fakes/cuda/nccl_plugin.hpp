@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 
-// How the fake libnccl.so.2 tells NCCL_PROFILER_PLUGIN of its collectives.
+// How the fake libnccl.so.2 reports its collectives to NCCL_PROFILER_PLUGIN.
 namespace mp::fake {
 
 // NCCL's profiler interface, versions 4 and 5, as plugins/profiler of its sources has it: the parts that this uses.

@@ -2,7 +2,7 @@
 
 namespace mp::cuda {
 
-// What the fake driver of the tests says and does.
+// How the fake driver of the tests answers.
 struct FakeDriver {
     int version = 13000;
     int processors = 3;
