@@ -8,7 +8,7 @@
 // Fix    scaler.scale(loss).backward(); self.manual_backward(loss); accelerator.backward(loss);
 //        engine.backward(loss).
 // Silent Disabled scalers; the branch without a scaler; a loss that comes from elsewhere and may be
-//        scaled there; DeepSpeed in bf16, or with a precision that no configuration file sets.
+//        scaled there; the branch without Accelerate; DeepSpeed in bf16, or with a precision that no configuration file sets.
 // Tests  testdata/lint/MP202.md, tests/analyzer/rules/backward_unscaled_test.cpp
 
 #include <algorithm>
@@ -16,6 +16,7 @@
 #include "analyzer/analyses/dataflow.hpp"
 #include "analyzer/analyses/engines.hpp"
 #include "analyzer/analyses/protocol.hpp"
+#include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/rules/rule.hpp"
 
@@ -128,6 +129,14 @@ void check_scalers(const RuleContext& context, Findings& out) {
     }
 }
 
+// `if accelerator: accelerator.backward(loss)`, `else: loss.backward()`: the branch without the engine.
+bool is_without_engine(const Function& f, const Call& plain) {
+    return is_conditional(f, plain.block) && std::ranges::any_of(f.calls, [&](const Call& call) {
+               return &call != &plain && call.block != plain.block && call.args.size() == 2 &&
+                      last_part(call.name.str()) == "backward" && call.args[1].name == plain.args[0].name;
+           });
+}
+
 // An engine that scales by itself has its own backward.
 void check_engines(const RuleContext& context, Findings& out) {
     const Protocol& protocol = protocol_of(context);
@@ -138,7 +147,7 @@ void check_engines(const RuleContext& context, Findings& out) {
         if (owner.method.empty()) continue;
         for (const Call& c : f->calls) {
             const Event e = protocol.roles().event(*f, c);
-            if (e.kind != EventKind::backward || !is_method_of_loss(c)) continue;
+            if (e.kind != EventKind::backward || !is_method_of_loss(c) || is_without_engine(*f, c)) continue;
             if (!owner.runs.empty() && !is_computed_by(*f, c.args[0], owner.runs)) continue;
             Finding made{.rule = "MP202",
                          .severity = owner.severity,

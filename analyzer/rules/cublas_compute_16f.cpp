@@ -37,6 +37,8 @@ constexpr std::array<Gemm, 3> kGemms{{{"cublasGemmEx", 17, 5, 6, 13},
                                       {"cublasGemmBatchedEx", 18, 5, 6, 13},
                                       {"cublasGemmStridedBatchedEx", 21, 5, 6, 15}}};
 
+constexpr std::size_t kHgemmK = 5;  // of cublasHgemm and its batched forms
+
 std::string_view without_suffix(std::string_view name) {
     if (name.ends_with("_64")) name.remove_suffix(3);
     return name;
@@ -78,8 +80,9 @@ std::optional<std::size_t> wrong_scale(const Call& call, const Gemm& g) {
 }
 
 bool is_short(const Call& call, const Gemm* g) {
-    if (!g || g->k >= call.args.size()) return false;
-    const auto k = number_of(call.args[g->k]);
+    const bool is_hgemm = leaf(call.name.str()).starts_with("cublasHgemm");
+    const std::size_t at = g ? g->k : is_hgemm ? kHgemmK : call.args.size();
+    const auto k = at < call.args.size() ? number_of(call.args[at]) : std::nullopt;
     return k && *k <= kShortSum;
 }
 

@@ -268,6 +268,23 @@ bool has_large_group(const Function& f, const Operand& groups) {
            });
 }
 
+// What the function makes and no statement of the file reads: an optimizer that takes no step.
+bool is_unread(const Program& program, const Function& f, const Call& made) {
+    const std::string_view name = made.result.name.str();
+    if (name.empty() || name.find('.') != std::string_view::npos) return false;
+    const auto reads = [&](const Operand& o) {
+        const std::string_view is = o.name.str();
+        return is.starts_with(name) && (is.size() == name.size() || is[name.size()] == '.');
+    };
+    return std::ranges::none_of(program.functions(), [&](const Function* other) {
+        if (other->span.file != f.span.file) return false;
+        return std::ranges::any_of(other->returned, reads) ||
+               std::ranges::any_of(other->calls,
+                                   [&](const Call& c) { return std::ranges::any_of(c.args, reads); }) ||
+               std::ranges::any_of(other->aliases, [&](const Alias& a) { return a.of.str() == name; });
+    });
+}
+
 // Where a module in half, or one of unknown dtype out of a checkpoint, is trained.
 class Trainings {
 public:
@@ -277,7 +294,7 @@ public:
     // torch.optim.X(model.parameters(), lr=...)
     void optimizer(const Function& f, const Call& call, bool is_own) {
         const Operand* parameters = argument(call, 0, "params");
-        if (!parameters || keeps_rest(call)) return;
+        if (!parameters || keeps_rest(call) || is_unread(context_.program, f, call)) return;
         const bool is_large = is_large_rate(argument(call, 1, "lr")) || has_large_group(f, *parameters);
         const Severity most = is_large || steps_once(f) ? Severity::note
                               : is_own                  ? Severity::warning
