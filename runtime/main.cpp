@@ -53,6 +53,7 @@ constexpr std::string_view kExamples =
   mp-trace gate mp-trace.1763 --lint lint.sarif        one verdict for CI; 0 passed, 1 failed, 3 inconclusive
   mp-trace dump mp-trace.1763/r0.c0.node1.p1763.mpt    every record of one file
   mp-trace doctor                                      what can be traced on this machine, and why not
+  mp-trace doctor ./train -- -DUSE_NCCL                a CUDA program: what would be seen, what its sources show
   mp-trace build-adapter --python .venv/bin/python     for its torch; run does it by itself when it is missing
 
 Exit status of run: the program's own, or death by the same signal; 125 when mp-trace could not
@@ -67,12 +68,16 @@ Names may hold %p process, %h host, %r rank, %l local rank, %s world size, %j jo
 What is not known is x, as the rank of a single process.
 )";
 
+// What a verb gets beside its options: its words, or what follows "--" and is not for us.
+enum class Rest { words, behind_dashes };
+
 struct Verb {
     std::string_view name;
     const char* usage = "";  // what follows the options
     std::vector<cli::Option> options;
     int usage_error = kUsage;
     int (*go)(const cli::Values&, const std::vector<std::string>& rest) = nullptr;
+    Rest rest = Rest::words;
 };
 
 const std::vector<Verb>& verbs();
@@ -221,12 +226,19 @@ int dump_verb(const cli::Values&, const std::vector<std::string>& words) {
     return one ? print(trace::dump_text(*one)) : fail(kFailed, one.error());
 }
 
-int doctor_verb(const cli::Values& map, const std::vector<std::string>& words) {
+int doctor_verb(const cli::Values& map, const std::vector<std::string>& flags) {
+    const std::vector<std::string>& words = map.words();
     if (words.size() > 1)
         return fail(kUsage,
                     {"doctor: " + shell_word(words[1]) + " is not an option", "mp-trace doctor --help"});
     DoctorRequest request;
     if (!words.empty()) request.program = words[0];
+    request.sources = map.text("sources");
+    request.flags = flags;
+    if (map.has("sources") && !is_directory(request.sources))
+        return fail(kUsage, {"--sources: " + shell_word(request.sources) + " is not a directory", ""});
+    if (!flags.empty() && request.program.empty() && request.sources.empty())
+        return fail(kUsage, {"doctor: the flags after -- are of which sources?", "--sources DIR"});
     request.python = map.text("python");
     request.only = map.text("only");
     request.json = map.has("json");
@@ -287,7 +299,8 @@ const std::vector<Verb>& verbs() {
                      {"quiet,q", nullptr, "print nothing on stderr"},
                      {"help,h", nullptr, "this text"}},
          .usage_error = kPreflightFailed,
-         .go = run_verb},
+         .go = run_verb,
+         .rest = Rest::behind_dashes},
         {.name = "report",
          .usage = "DIR",
          .options = {{"html", "FILE", "one page that needs no network"},
@@ -317,14 +330,16 @@ const std::vector<Verb>& verbs() {
         {.name = "info", .usage = "DIR|FILE", .options = {{"help,h", nullptr, "this text"}}, .go = info_verb},
         {.name = "dump", .usage = "FILE", .options = {{"help,h", nullptr, "this text"}}, .go = dump_verb},
         {.name = "doctor",
-         .usage = "[PROGRAM]",
+         .usage = "[PROGRAM] [-- flags of its build]",
          .options = {{"json", nullptr, "for machines"},
+                     {"sources", "DIR", "of a CUDA program; mp-lint reads them with the flags after --"},
                      {"python", "EXE", "whose torch (default: python3)"},
                      {"self-test", nullptr, "trace known operations and check what is recorded"},
                      {"only", "SECTION", "launcher, environment, torch, tf32, bf16, cupti or cpu"},
                      {"adapters", "DIR", "look for adapters here first; repeatable", true},
                      {"help,h", nullptr, "this text"}},
-         .go = doctor_verb},
+         .go = doctor_verb,
+         .rest = Rest::behind_dashes},
         {.name = "build-adapter",
          .usage = "",
          .options = {{"torch", "DIR", "site-packages/torch, an unpacked libtorch, or a prefix like /usr"},
@@ -388,31 +403,39 @@ int help_verb(const cli::Values&, const std::vector<std::string>& words) {
 
 // --- options ---
 
-// Where the traced command begins in the words behind `run`: behind the first "--", or at the first word that
-// is neither an option nor an option's value. The command's own options are none of ours.
 struct Split {
     std::vector<std::string> ours;
-    std::vector<std::string> command;
+    std::vector<std::string> rest;
 };
+
+Split split_at(const std::vector<std::string>& words, std::size_t at) {
+    const auto cut = words.begin() + static_cast<std::ptrdiff_t>(at);
+    return {.ours = {words.begin(), cut},
+            .rest = {cut != words.end() && *cut == "--" ? cut + 1 : cut, words.end()}};
+}
+
+// Where the traced command begins in the words behind `run`: behind the first "--", or at the first word that
+// is neither an option nor an option's value. The command's own options are none of ours.
 Split split_run(const Verb& verb, const std::vector<std::string>& words) {
     std::size_t at = 0;
     while (at < words.size() && words[at] != "--" && words[at].size() > 1 && words[at][0] == '-')
         at += cli::takes_next_word(verb.options, words[at]) && at + 1 < words.size() && words[at + 1] != "--"
                   ? 2
                   : 1;
-    Split out{.ours = {words.begin(), words.begin() + static_cast<std::ptrdiff_t>(at)}, .command = {}};
-    if (at < words.size() && words[at] == "--") ++at;
-    out.command.assign(words.begin() + static_cast<std::ptrdiff_t>(at), words.end());
-    return out;
+    return split_at(words, at);
 }
 
 int go(const Verb& verb, const std::vector<std::string>& words) {
-    Split split{.ours = words, .command = {}};
-    if (verb.name == "run") split = split_run(verb, words);
+    Split split{.ours = words, .rest = {}};
+    if (verb.rest == Rest::behind_dashes)
+        split =
+            verb.name == "run"
+                ? split_run(verb, words)
+                : split_at(words, static_cast<std::size_t>(std::ranges::find(words, "--") - words.begin()));
     const Result<cli::Values> values = cli::parse(command_of(verb), split.ours);
     if (!values) return fail(verb.usage_error, values.error());
     if (values->has("help")) return print(help_of(verb));
-    const int status = verb.go(*values, verb.name == "run" ? split.command : values->words());
+    const int status = verb.go(*values, verb.rest == Rest::behind_dashes ? split.rest : values->words());
     if (values->has("stats")) say_on(STDERR_FILENO, Stats::of_process().text("mp-trace"));
     return status;
 }

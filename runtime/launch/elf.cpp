@@ -10,7 +10,9 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <set>
 #include <span>
+#include <string_view>
 #include <vector>
 
 namespace mp::launch {
@@ -19,6 +21,9 @@ namespace {
 constexpr std::size_t kMostHeaders = 512;       // real files have about ten
 constexpr std::size_t kLongestNotes = 1 << 16;  // real ones: below 200 bytes
 constexpr std::size_t kLongestPath = 4096;
+constexpr std::size_t kMostSections = 1 << 16;  // as many as e_shnum can count
+constexpr std::size_t kLargestTable =
+    64 << 20;  // of symbols, and of their names; those of an LLVM tool have 20 MiB
 
 class File {
 public:
@@ -101,7 +106,54 @@ void read_notes(const File& file, const Elf64_Phdr& header, ElfFacts& facts) {
     if (file.read(header.p_offset, notes)) facts.build_id = build_id_in(notes);
 }
 
+// The bytes of a section; empty when it is too large or outside of the file.
+std::vector<std::byte> section(const File& file, const Elf64_Shdr& header) {
+    if (header.sh_size > kLargestTable) return {};
+    std::vector<std::byte> bytes(header.sh_size);
+    if (!file.read(header.sh_offset, bytes)) return {};
+    return bytes;
+}
+
+// "train.cu" of nvcc's "tmpxft_00007169_00000000-6_train.cudafe1.cpp"; other names as they are.
+std::string source_name(std::string_view unit) {
+    constexpr std::string_view kEnd = ".cudafe1.cpp", kBegin = "tmpxft_";
+    if (!unit.ends_with(kEnd)) return std::string(unit);
+    unit.remove_suffix(kEnd.size());
+    if (unit.starts_with(kBegin))
+        for (int i = 0; i < 3; ++i) unit.remove_prefix(std::min(unit.find('_') + 1, unit.size()));
+    return std::string(unit) + ".cu";
+}
+
+// The names of STT_FILE symbols.
+std::set<std::string> file_names(std::span<const std::byte> symbols, std::span<const std::byte> names) {
+    const std::string_view text(reinterpret_cast<const char*>(names.data()), names.size());
+    std::set<std::string> found;
+    for (; symbols.size() >= sizeof(Elf64_Sym); symbols = symbols.subspan(sizeof(Elf64_Sym))) {
+        Elf64_Sym symbol{};
+        std::memcpy(&symbol, symbols.data(), sizeof symbol);
+        if (ELF64_ST_TYPE(symbol.st_info) != STT_FILE || symbol.st_name >= text.size()) continue;
+        const std::string_view name = text.substr(symbol.st_name);
+        if (name.front() != '\0') found.insert(source_name(name.substr(0, name.find('\0'))));
+    }
+    return found;
+}
+
 }  // namespace
+
+std::vector<std::string> unit_names(const std::string& path) {
+    const Result<ElfFacts> facts = read_elf(path);
+    if (!facts || facts->bits != 64 || !facts->little_endian) return {};
+    const File file(path);
+    Elf64_Ehdr head{};
+    if (!file.read_value(0, head) || head.e_shentsize != sizeof(Elf64_Shdr)) return {};
+    std::vector<Elf64_Shdr> sections(std::min<std::size_t>(head.e_shnum, kMostSections));
+    if (!file.read(head.e_shoff, std::as_writable_bytes(std::span(sections)))) return {};
+    std::set<std::string> names;
+    for (const Elf64_Shdr& header : sections)
+        if (header.sh_type == SHT_SYMTAB && header.sh_link < sections.size())
+            names.merge(file_names(section(file, header), section(file, sections[header.sh_link])));
+    return {names.begin(), names.end()};
+}
 
 Result<ElfFacts> read_elf(const std::string& path) {
     const File file(path);

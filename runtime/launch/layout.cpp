@@ -32,6 +32,7 @@ Layout layout_of(std::string_view executable) {
     const std::string prefix = parent_of(parent_of(executable));
     const std::string home = (prefix == "/" ? "" : prefix) + "/lib/mp-trace";
     Layout layout{.tool = std::string(executable),
+                  .lint = parent_of(executable) + "/mp-lint",
                   .preload = home + "/" + std::string(kPreloadName),
                   .cuda = home + "/" + std::string(kCudaName),
                   .shim = home + "/python",

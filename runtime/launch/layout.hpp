@@ -18,6 +18,7 @@ inline constexpr std::string_view kShimPlace = "lib/mp-trace/python";
 // always the parent of the executable's directory.
 struct Layout {
     std::string tool;      // the executable itself
+    std::string lint;      // PREFIX/bin/mp-lint
     std::string preload;   // PREFIX/lib/mp-trace/libmptrace_preload.so
     std::string cuda;      // PREFIX/lib/mp-trace/libmptrace_cuda.so; a build with sanitizers has none
     std::string shim;      // PREFIX/lib/mp-trace/python

@@ -48,16 +48,31 @@ std::vector<std::string> adapter_directories(const DoctorRequest& request, const
     return directories;
 }
 
-DoctorReport examine(const DoctorRequest& request, const Layout& layout, const Plan& plan) {
-    std::error_code error;
-    if (std::filesystem::is_directory(request.program, error))
-        return {.sections = {recording_section(probe_recording(request.program))}};
+// A CUDA program, its sources, or both.
+DoctorReport examine_program(const DoctorRequest& request, const Layout& layout) {
+    DoctorReport report;
+    bool has_sources = !request.sources.empty();
     if (!request.program.empty()) {
         const std::string probe = parent_of(layout.preload) + "/libmptrace_cupti_probe.so";
         CuptiFacts cupti;
         if (access(probe.c_str(), R_OK) == 0) cupti.probe = probe, cupti.plain = probe_cupti(probe, {});
-        return {.sections = {program_section(probe_program(request.program)), cupti_section(cupti)}};
+        const ProgramFacts program = probe_program(request.program);
+        has_sources = has_sources || program.fault.empty();
+        report.sections = {program_section(program), cupti_section(cupti)};
     }
+    if (has_sources)
+        report.sections.push_back(source_section(probe_sources({.program = request.program,
+                                                                .folder = request.sources,
+                                                                .flags = request.flags,
+                                                                .lint = layout.lint})));
+    return report;
+}
+
+DoctorReport examine(const DoctorRequest& request, const Layout& layout, const Plan& plan) {
+    std::error_code error;
+    if (std::filesystem::is_directory(request.program, error))
+        return {.sections = {recording_section(probe_recording(request.program))}};
+    if (!request.program.empty() || !request.sources.empty()) return examine_program(request, layout);
     const Machine machine = this_machine();
     const std::string python = request.python.empty() ? "python3" : request.python;
     const std::string probe = parent_of(layout.preload) + "/libmptrace_cupti_probe.so";

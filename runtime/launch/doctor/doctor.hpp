@@ -10,13 +10,15 @@ namespace mp::launch {
 // `mp-trace doctor`: shows what can be traced on this machine, and the reasons for what cannot. Every field
 // has a usable default.
 struct DoctorRequest {
-    std::string python{};    // --python EXE; empty: python3 on PATH
-    std::string program{};   // what would be seen of this CUDA program; nothing else is shown
-    std::string only{};      // --only SECTION, one of doctor_sections(); empty: all of them
-    bool json = false;       // --json
-    bool self_test = false;  // --self-test: trace known operations and check what is recorded
-    std::string prefix{};    // the directory of bin/mp-trace and lib/mp-trace; empty: found from the
-                             // running program
+    std::string python{};              // --python EXE; empty: python3 on PATH
+    std::string program{};             // what would be seen of this CUDA program; nothing else is shown
+    std::string sources{};             // --sources DIR: where the sources of such a program are
+    std::vector<std::string> flags{};  // behind --: of its build
+    std::string only{};                // --only SECTION, one of doctor_sections(); empty: all of them
+    bool json = false;                 // --json
+    bool self_test = false;            // --self-test: trace known operations and check what is recorded
+    std::string prefix{};  // the directory of bin/mp-trace and lib/mp-trace; empty: found from the
+                           // running program
     std::vector<std::string>
         adapters{};  // --adapters DIR..., searched before the installed and the cached ones
 };

@@ -139,7 +139,27 @@ struct ProgramFacts {
     bool nccl = false, static_nccl = false;
     std::string nccl_version{};  // of the NCCL in it, else of the one that it would load; empty: unknown
     std::map<std::string, std::string> places{};  // of libraries of tools (kCudaPlaces), and what has them
-    std::string sources{};                        // a CUDA file beside it, named as it is; empty: none
+};
+
+struct SourceFinding {
+    std::string rule{}, name{};  // "MP412", "collective-count-in-bytes"
+    std::string place{};         // "llmc/zero.cuh:483:19"
+    std::string message{}, fix{};
+};
+
+// What mp-lint found in the sources of a program.
+struct SourceFacts {
+    std::string lint{};  // its path; empty: it is not installed beside mp-trace
+    std::vector<std::string>
+        files{};        // what it was given: files, or the folder that the user named; empty: none found
+    bool named = true;  // false: the program has no names of its units, because it was stripped
+    std::vector<std::string> ambiguous{};  // names of units that several files have; none of them was read
+    std::string database{};                // the compile database whose flags were used; empty: none
+    std::vector<std::string> flags{};      // given by the user, instead of a database
+    std::string command{};                 // mp-lint with all of its rules, for a shell
+    std::string fault{};                   // why mp-lint gave no answer
+    std::vector<SourceFinding> findings{};
+    std::vector<std::string> incomplete{};  // units that it could not read wholly, and why
 };
 
 // What was observed, according to a run directory.

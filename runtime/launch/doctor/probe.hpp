@@ -51,6 +51,16 @@ CuptiAnswer probe_cupti(const std::string& library, const std::vector<std::strin
 CuptiAnswer cupti_from_bytes(std::string_view bytes);  // of an MpCuptiProbe
 
 ProgramFacts probe_program(const std::string& path);
+// The sources of `program`, or of what is in `folder`; one of them may be empty.
+struct SourceRequest {
+    std::string program{}, folder{};
+    std::vector<std::string> flags{};  // of the program's build; empty: those of a compile database
+    std::string lint{};                // where mp-lint is installed
+    int milliseconds = 120'000;        // mp-lint takes about 8 s for a unit that includes CUDA's headers
+};
+// Finds them by the names of its units and runs mp-lint on them.
+SourceFacts probe_sources(const SourceRequest&);
+
 RecordingFacts probe_recording(const std::string& directory);
 
 CpuFacts probe_cpu(const Machine&);

@@ -2,7 +2,6 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <set>
 #include <string>
@@ -91,18 +90,6 @@ void look(std::string_view piece, ProgramFacts& facts) {
         if (!(facts.*text.into)) facts.*text.into = piece.find(text.text) != std::string_view::npos;
 }
 
-// "train_gpt2.cu" beside "train_gpt2cu", "train_gpt2" or "train_gpt2.out".
-std::string source_beside(const std::string& program) {
-    std::string stem = std::filesystem::path(program).replace_extension().string();
-    for (const char* const end : {"", "cu"}) {
-        if (!stem.ends_with(end)) continue;
-        const std::string source = stem.substr(0, stem.size() - std::strlen(end)) + ".cu";
-        std::error_code error;
-        if (std::filesystem::is_regular_file(source, error)) return source;
-    }
-    return {};
-}
-
 bool tells_what_is_missing(const trace::NoteRecord& note) {
     return note.kind == trace::NoteKind::disarmed ||
            (note.kind == trace::NoteKind::not_observed && !note.text.starts_with(trace::kSeenByName));
@@ -131,7 +118,6 @@ RecordingFacts probe_recording(const std::string& directory) {
 ProgramFacts probe_program(const std::string& path) {
     ProgramFacts facts;
     facts.path = path;
-    facts.sources = source_beside(path);
     for (const char* const name : kCudaPlaces) {
         const char* const value = std::getenv(name);
         facts.places[name] = value ? value : "";

@@ -111,15 +111,6 @@ Section program_section(const ProgramFacts& p) {
     add(std::move(nccl));
     add(nvtx_line(p));
     for (const auto& [name, owner] : p.places) add(place_line(name, owner));
-    if (!p.sources.empty())
-        add({.key = "sources",
-             .value = p.sources +
-                      " is beside it: without a GPU mp-lint finds counts in bytes (MP412), sums over "
-                      "ranks in 16 bits (MP409), missing loss scales (MP201) and updates with NaN "
-                      "(MP214); it is not run here, because the program does not tell the flags of "
-                      "its build",
-             .hint = "mp-lint " + p.sources + " -- the flags of its build, with -DNAME" +
-                     (p.nccl || p.static_nccl ? " of what turns NCCL on" : "")});
     return section;
 }
 

@@ -13,6 +13,7 @@ Section tf32_section(const TorchFacts&, const EnvironmentFacts&, const CudaFacts
 Section bf16_section(const TorchFacts&, const CudaFacts&);
 Section cupti_section(const CuptiFacts&);
 Section program_section(const ProgramFacts&);
+Section source_section(const SourceFacts&);
 Section recording_section(const RecordingFacts&);
 Section cpu_section(const CpuFacts&, const TorchFacts&, const EnvironmentFacts&);
 

@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -45,8 +46,11 @@ ncclComm_t meet(const Options& o) {
 }
 
 int spawn(const Options& o, char** argv) {
-    const std::string id_file =
-        o.id_file.empty() ? "/tmp/zero1_gpt." + std::to_string(getpid()) : o.id_file;
+    // A new folder: a name made of our process number may have an id that a killed run left, and a rank that reads it
+    // waits for ranks that are gone.
+    char folder[] = "/tmp/zero1_gpt.XXXXXX";
+    if (!mkdtemp(folder)) fail("mkdtemp", folder);
+    const std::string id_file = std::string(folder) + "/id";
     std::vector<pid_t> children;
     for (int rank = 0; rank < o.spawn; ++rank) {
         const pid_t child = fork();
@@ -67,6 +71,7 @@ int spawn(const Options& o, char** argv) {
         if (failure == 0 && status != 0) failure = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     }
     unlink(id_file.c_str());
+    rmdir(folder);
     return failure;
 }
 

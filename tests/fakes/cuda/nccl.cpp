@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -119,13 +120,13 @@ struct ncclComm {
             ++shared->round;
             return true;
         }
-        const std::time_t start = std::time(nullptr);
+        const auto last = std::chrono::steady_clock::now() + std::chrono::seconds(30);
         for (int i = 0; shared->round == round; ++i) {
             if (i < 200)
                 sched_yield();
             else
                 usleep(50);
-            if (shared->lost || std::time(nullptr) - start > 30) {
+            if (shared->lost || std::chrono::steady_clock::now() > last) {
                 shared->lost = 1;
                 error = ncclRemoteError;
                 return false;

@@ -41,6 +41,18 @@ class Zero1(unittest.TestCase):
                     alone = alone or run
                     self.assertLess(apart(run, alone), tolerance)
 
+    def test_an_id_that_a_killed_run_left_is_not_read(self):
+        """Process numbers come again. A rank that read the old id waited for ranks that were gone."""
+        words = [PROGRAM, "--spawn", "6", "--steps", "1"]
+        script = 'printf /mp-fake-nccl-gone > "/tmp/zero1_gpt.$$" && truncate -s 128 "/tmp/zero1_gpt.$$" && exec "$@"'
+        run = subprocess.Popen(["sh", "-c", script, "sh", *words], env={**os.environ, "LD_LIBRARY_PATH": FAKES},
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        output, errors = run.communicate(timeout=120)
+        if os.path.exists(f"/tmp/zero1_gpt.{run.pid}"):
+            os.remove(f"/tmp/zero1_gpt.{run.pid}")
+        self.assertEqual((run.returncode, errors), (0, ""))
+        self.assertIn("step 0", output)
+
     def test_a_graph_of_the_forward_pass_gives_the_same_bits(self):
         self.assertEqual(Run("--graph").output, Run().output)
 

@@ -81,7 +81,7 @@ class Traced(unittest.TestCase):
         env = environment(MP_FAKE_CUDA=faults or our_faults, **more)
         alone, files = self.run_alone(words, faults, more)
         traced, traced_files = run_apart([self.tool, "-o", into, *options, "--", PROGRAM, *words], env)
-        self.assertEqual(traced.stdout, alone.stdout)
+        self.assertEqual(traced.stdout, alone.stdout, f"alone, with status {alone.returncode}: {alone.stderr}")
         self.assertTrue(traced_files == files, "files of the program differ")
         self.assertEqual(list(files), ["weights"] if alone.returncode == 0 else [])
         self.assertEqual(traced.returncode, alone.returncode, traced.stderr.decode())

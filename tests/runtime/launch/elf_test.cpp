@@ -1,6 +1,7 @@
 #include "runtime/launch/elf.hpp"
 
 #include <elf.h>
+#include <gmock/gmock.h>
 
 #include <cstring>
 #include <random>
@@ -92,6 +93,51 @@ TEST_F(Elf, InterpreterTellsDynamicFromStatic) {
     EXPECT_TRUE(read_elf(write("b", elf_file({})))->interpreter.empty());
 }
 
+// elf_file() and a table of symbols behind it, all of them names of units.
+std::string with_units(const std::vector<std::string>& units) {
+    std::string names(1, '\0'), symbols;
+    const auto add = [&symbols](std::size_t name, unsigned char info) {
+        Elf64_Sym symbol{};
+        symbol.st_name = static_cast<Elf64_Word>(name);
+        symbol.st_info = info;
+        append(symbols, symbol);
+    };
+    for (const std::string& unit : units) {
+        add(names.size(), ELF64_ST_INFO(STB_LOCAL, STT_FILE));
+        names += unit + '\0';
+    }
+    add(1, ELF64_ST_INFO(STB_GLOBAL, STT_FUNC));
+    std::string out = elf_file({});
+    Elf64_Ehdr head{};
+    std::memcpy(&head, out.data(), sizeof head);
+    head.e_shoff = out.size() + symbols.size() + names.size();
+    head.e_shentsize = sizeof(Elf64_Shdr);
+    head.e_shnum = 2;
+    std::memcpy(out.data(), &head, sizeof head);
+    Elf64_Shdr table{}, text{};
+    table.sh_type = SHT_SYMTAB;
+    table.sh_offset = out.size();
+    table.sh_size = symbols.size();
+    table.sh_link = 1;
+    text.sh_type = SHT_STRTAB;
+    text.sh_offset = out.size() + symbols.size();
+    text.sh_size = names.size();
+    out += symbols + names;
+    append(out, table);
+    append(out, text);
+    return out;
+}
+
+TEST_F(Elf, UnitsHaveTheNamesOfTheirSources) {
+    const std::vector<std::string> units = {"tmpxft_00007169_00000000-6_train_gpt2.cudafe1.cpp",
+                                            "kept.cudafe1.cpp", "main.cpp", "main.cpp"};
+    EXPECT_THAT(unit_names(write("a", with_units(units))),
+                testing::ElementsAre("kept.cu", "main.cpp", "train_gpt2.cu"));
+    EXPECT_THAT(unit_names("/proc/self/exe"), testing::Contains("elf_test.cpp"));
+    EXPECT_THAT(unit_names(write("stripped", elf_file({}))), testing::IsEmpty());
+    EXPECT_THAT(unit_names(write("text", "text")), testing::IsEmpty());
+}
+
 TEST_F(Elf, OtherFilesAreErrors) {
     for (const char* text : {"", "#!/bin/sh\n",
                              "\x7f"
@@ -105,10 +151,11 @@ TEST_F(Elf, OtherFilesAreErrors) {
 }
 
 TEST_F(Elf, DamagedFilesNeverCrash) {
-    const std::string good = elf_file({.build_id = "0123456789abcdef0123", .interpreter = "/lib64/ld.so"});
+    const std::string notes = elf_file({.build_id = "0123456789abcdef0123", .interpreter = "/lib64/ld.so"});
+    const std::string units = with_units({"tmpxft_00007169_00000000-6_a.cudafe1.cpp", "tmpxft_.cudafe1.cpp"});
     std::mt19937 random(4);
     for (int i = 0; i < 3000; ++i) {
-        std::string bad = good;
+        std::string bad = i % 2 == 0 ? notes : units;
         for (std::size_t k = 0; k <= random() % 4; ++k)
             bad[random() % bad.size()] = static_cast<char>(random());
         if (random() % 4 == 0) bad.replace(32, 8, 8, '\xff');  // e_phoff
@@ -116,6 +163,7 @@ TEST_F(Elf, DamagedFilesNeverCrash) {
         const std::string file = write("bad", bad);
         (void)read_elf(file);
         (void)adapter_id(file);
+        (void)unit_names(file);
     }
 }
 

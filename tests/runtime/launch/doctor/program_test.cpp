@@ -5,7 +5,6 @@
 
 #include "runtime/launch/doctor/probe.hpp"
 #include "runtime/launch/doctor/sections.hpp"
-#include "tests/runtime/launch/doctor/scratch.hpp"
 
 namespace mp::launch::doctor {
 namespace {
@@ -61,21 +60,6 @@ TEST(Program, TheVersionOfNvtxIsTold) {
     const volatile char* const text = "libnvToolsExt.so.1";
     ASSERT_EQ(text[0], 'l');
     EXPECT_TRUE(probe_program("/proc/self/exe").nvtx2);
-}
-
-using ProgramFiles = Scratch;
-
-TEST_F(ProgramFiles, SourcesBesideItAreForTheOtherTool) {
-    EXPECT_EQ(line_of({.path = "./train"}, "sources").key, "");
-    EXPECT_THAT(line_of({.path = "./train", .nccl = true, .sources = "./train.cu"}, "sources").hint,
-                HasSubstr("NCCL"));
-    const Line line = line_of({.path = "./train", .sources = "./train.cu"}, "sources");
-    for (const char* rule : {"MP201", "MP214", "MP409", "MP412"}) EXPECT_THAT(line.value, HasSubstr(rule));
-    EXPECT_THAT(line.value, HasSubstr("flags of its build"));
-    const std::string source = file("train_gpt2.cu", "no program");
-    EXPECT_EQ(probe_program(file("train_gpt2cu", "no program")).sources, source);
-    EXPECT_EQ(probe_program(file("train_gpt2.out", "no program")).sources, source);
-    EXPECT_EQ(probe_program(file("other", "no program")).sources, "");
 }
 
 TEST(Program, ARecordingTellsDomainsAndRanks) {

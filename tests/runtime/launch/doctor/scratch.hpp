@@ -13,7 +13,7 @@ namespace mp::launch::doctor {
 class Scratch : public testing::Test {
 protected:
     void SetUp() override {
-        std::string name = testing::TempDir() + "/mp-doctor.XXXXXX";
+        std::string name = testing::TempDir() + "mp-doctor.XXXXXX";
         ASSERT_NE(mkdtemp(name.data()), nullptr);
         directory_ = name;
     }
