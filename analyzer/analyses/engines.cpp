@@ -165,6 +165,7 @@ void mark_used(const Program& program, std::vector<Engine>& engines) {
         const bool by_name = std::ranges::any_of(
             named, [&](Symbol name) { return leaf(name.str()) == leaf(made.call->result.name.str()); });
         made.used = direct || by_name ? Switch::on : open ? Switch::unknown : Switch::off;
+        if (only_runs(*made.function)) made.used = Switch::off;
     }
 }
 
@@ -197,6 +198,13 @@ Engine initialized(const Function& f, const Call& call) {
 constexpr std::array<std::string_view, 1> kInitialize{"deepspeed.initialize"};
 
 }  // namespace
+
+bool only_runs(const Function& f) {
+    const auto calls = [&](std::string_view name) {
+        return std::ranges::any_of(f.calls, [&](const Call& call) { return leaf(call.name.str()) == name; });
+    };
+    return calls("eval") && !calls("train") && !calls("backward");
+}
 
 std::string_view name_of(EngineKind kind) {
     switch (kind) {

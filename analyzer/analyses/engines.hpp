@@ -39,7 +39,8 @@ struct Engine {
     bool scales = false;            // with fp16 it scales the loss itself
     DType reduce = DType::unknown;  // FSDP: of gradient reduction; unknown: as the parameters
     DType buffer = DType::unknown;  // FSDP1: of buffers
-    // FSDP: a wrapped module gets this policy. off: nothing in the program takes a policy.
+    // FSDP: a wrapped module gets this policy. off: nothing in the program takes a policy, or what takes it never
+    // trains.
     Switch used = Switch::on;
 };
 
@@ -49,6 +50,9 @@ std::vector<Engine> engines_of(const Program&);
 const std::vector<Engine>& engines_of(const RuleContext&);
 
 const Engine* find_engine(const std::vector<Engine>&, EngineKind);
+
+// A function that sets its model to eval() and never to train() runs it, whatever trains elsewhere.
+bool only_runs(const Function&);
 
 // "bf16" of the spellings of Lightning, Fabric and Accelerate ("bf16-mixed", "16", "fp16", ...).
 struct Precision {

@@ -59,7 +59,8 @@ void in_fsdp(const RuleContext& context, Findings& out) {
         if (!fsdp || !engine.function || !is_low_precision(engine.reduce)) continue;
         report(context, *engine.function, engine.at, engine.reduce, name_of(engine.kind), Divides::later,
                "give it reduce_dtype=torch.float32", out,
-               is_left_unused(context, engine) ? Severity::note : Severity::warning);
+               is_left_unused(context, engine) || only_runs(*engine.function) ? Severity::note
+                                                                              : Severity::warning);
     }
 }
 

@@ -27,8 +27,6 @@ bool is_run_elsewhere(const RuleContext& context, Symbol file) {
     });
 }
 
-bool is_statements(const Function& f) { return leaf(f.name.str()) == "<module>"; }
-
 // `if __name__ == "__main__":` of a module. What runs when the module is imported is behind no branch.
 bool is_in_main_block(const Function& f, const Call& call) {
     return is_statements(f) && is_behind_branch(f, call.block);
@@ -178,6 +176,8 @@ const Definition* constant_that_excludes(const RuleContext& context, const Funct
         }
     return nullptr;
 }
+
+bool is_statements(const Function& f) { return leaf(f.name.str()) == "<module>"; }
 
 bool steps_once(const Function& f) {
     bool steps = false;

@@ -28,6 +28,9 @@ bool is_never_called(const RuleContext&, const Function&);
 // The constant of the file that keeps control from what stands here: `DEBUG = False`, and `if DEBUG:` around it.
 const Definition* constant_that_excludes(const RuleContext&, const Function&, const SourceSpan& at);
 
+// The statements of a file or notebook, outside of its functions.
+bool is_statements(const Function&);
+
 // Statements of a notebook or script that take a step once, outside of every loop: a demonstration trains nothing.
 bool steps_once(const Function&);
 

@@ -8,7 +8,8 @@
 // Fix    scaler.scale(loss).backward(); self.manual_backward(loss); accelerator.backward(loss);
 //        engine.backward(loss).
 // Silent Disabled scalers; the branch without a scaler; a loss that comes from elsewhere and may be
-//        scaled there; the branch without Accelerate; DeepSpeed in bf16, or with a precision that no configuration file sets.
+//        scaled there; the branch without Accelerate; DeepSpeed in bf16, or with a precision that no
+//        configuration file sets.
 // Tests  testdata/lint/MP202.md, tests/analyzer/rules/backward_unscaled_test.cpp
 
 #include <algorithm>

@@ -8,9 +8,10 @@
 // Fix    Drop the middle conversion.
 // Silent half -> fp32 -> half, which loses nothing; a round trip that ends in the narrow format
 //        anyway; constants that the narrow format holds exactly. What a kernel does not store in fp32
-//        memory of its caller is a note: a program rounds on purpose to get the bits that another one gets, and what it computes from
-//        them is often narrow in the end. So is a narrow value that is stored too, and a function that is
-//        named as quantisation. In Python also tests, and values whose dtype is not proven.
+//        memory of its caller is a note: a program rounds on purpose to get the bits that another one
+//        gets, and what it computes from them is often narrow in the end. So is a narrow value that is
+//        stored too, and a function that is named as quantisation. In Python also tests, and values
+//        whose dtype is not proven.
 // Tests  testdata/lint/MP601.md, tests/analyzer/rules/double_cast_test.cpp
 
 #include <algorithm>

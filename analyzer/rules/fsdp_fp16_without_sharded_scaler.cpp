@@ -74,14 +74,6 @@ Training training_near(const RuleContext& context, const Engine& engine) {
     return found;
 }
 
-// A function that wraps a model and sets it to eval() runs it, whatever trains elsewhere.
-bool only_runs(const Function& f) {
-    const auto is = [](std::string_view name) {
-        return [name](const Call& call) { return last_part(call.name.str()) == name; };
-    };
-    return std::ranges::any_of(f.calls, is("eval")) && std::ranges::none_of(f.calls, is("train"));
-}
-
 bool is_fp16(const Engine& e) { return e.dtype == DType::fp16 || e.reduce == DType::fp16; }
 
 void check(const RuleContext& context, Findings& out) {
@@ -90,7 +82,6 @@ void check(const RuleContext& context, Findings& out) {
         const bool fsdp1 = e.kind == EngineKind::fsdp1;
         if ((!fsdp1 && e.kind != EngineKind::fsdp2) || !is_fp16(e) || !e.call || e.used == Switch::off)
             continue;
-        if (only_runs(*e.function)) continue;
         const Training training = training_near(context, e);
         if (!training.backward || training.sharded_scaler != kFar) continue;
         if (!fsdp1 && training.plain_scaler != kFar) continue;

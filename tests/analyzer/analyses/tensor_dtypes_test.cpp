@@ -22,7 +22,7 @@ std::string tensor_call(std::string op, std::string args) {
 
 TEST(TensorDTypes, OpsThatKeepTheirInputsDtypeAreFollowed) {
     EXPECT_THAT(mp102({host(tensor_call("mul", "{fp16 tensor} {fp16 tensor}") + kStdOfCall)}),
-                ElementsAre("error 8"));
+                ElementsAre("warning 8"));
     EXPECT_THAT(mp102({host(tensor_call("mul", "{fp32 tensor} {fp16 tensor}") + kStdOfCall)}), IsEmpty());
     EXPECT_THAT(mp102({host(tensor_call("mul", "{tensor} {fp16 tensor}") + kStdOfCall)}), IsEmpty());
 }
@@ -53,7 +53,7 @@ TEST(TensorDTypes, ParametersAreWhatCallersPass) {
         return "  func 1:1 f" + dtype + " usr=f" + dtype + "\n    call 3:5 spread callee=spread args=[{" +
                dtype + " tensor}] result.shape=tensor\n";
     };
-    EXPECT_THAT(mp102({"unit a.cpp\n" + passing("fp16") + callee}), ElementsAre("error 21"));
+    EXPECT_THAT(mp102({"unit a.cpp\n" + passing("fp16") + callee}), ElementsAre("warning 21"));
     EXPECT_THAT(mp102({"unit a.cpp\n" + passing("fp32") + callee}), IsEmpty());
     // One caller of two: true on its path, but not everywhere.
     EXPECT_THAT(mp102({"unit a.cpp\n" + passing("fp16") + passing("fp32") + callee}),
@@ -70,7 +70,7 @@ TEST(TensorDTypes, OwnFunctionsGiveWhatTheyReturn) {
         "  func 1:1 f usr=f\n    call 7:9 net callee=net args=[{tensor}] result.shape=tensor\n   "
         " " +
         kStdOfCall;
-    EXPECT_THAT(mp102({"unit a.cpp\n" + caller + callee}), ElementsAre("error 8"));
+    EXPECT_THAT(mp102({"unit a.cpp\n" + caller + callee}), ElementsAre("warning 8"));
     EXPECT_THAT(mp102({"unit a.cpp\n" + caller + callee + "    return fp32 tensor\n"}), IsEmpty());
 }
 
