@@ -53,7 +53,7 @@ constexpr std::string_view kExamples =
   mp-trace gate mp-trace.1763 --lint lint.sarif        one verdict for CI; 0 passed, 1 failed, 3 inconclusive
   mp-trace dump mp-trace.1763/r0.c0.node1.p1763.mpt    every record of one file
   mp-trace doctor                                      what can be traced on this machine, and why not
-  mp-trace doctor ./train -- -DUSE_NCCL                a CUDA program: what would be seen, what its sources show
+  mp-trace doctor ./train -- -DUSE_NCCL                a CUDA program: what would be seen, and its sources
   mp-trace build-adapter --python .venv/bin/python     for its torch; run does it by itself when it is missing
 
 Exit status of run: the program's own, or death by the same signal; 125 when mp-trace could not
