@@ -40,7 +40,25 @@ TEST(NanPassesClip, TestsOfTheNormAndOfOtherValues) {
     EXPECT_THAT(lint("MP214", {with("score")}), ElementsAre("warning 25"));
 }
 
+TEST(NanPassesClip, ATestOnTheDeviceGuardsTheUpdate) {
+    const std::string guard =
+        "  func 40:5 skip kind=kernel\n    call 41:5-30 isfinite args=[{fp32 name=value}]\n";
+    EXPECT_THAT(lint("MP214", {program("(norm>limit)") + guard}), IsEmpty());
+}
+
+TEST(NanPassesClip, OnlyAFactorOfOneThatAnOptimizerMultipliesBy) {
+    const auto with = [](std::string_view old, std::string_view replacement) {
+        std::string text = program("(norm>limit)");
+        return text.replace(text.find(old), old.size(), replacement);
+    };
+    EXPECT_THAT(lint("MP214", {with("alternative=1", "alternative=2")}), IsEmpty());
+    EXPECT_THAT(lint("MP214", {with("averages", "")}), IsEmpty());
+    EXPECT_THAT(lint("MP214", {with("averages", "averages divides")}), IsEmpty());
+    EXPECT_THAT(lint("MP214", {with("averages", "averages stored")}), IsEmpty());
+}
+
 TEST(NanPassesClip, OtherConditionsAreNoClip) {
+    EXPECT_THAT(lint("MP214", {program("(scale>max_norm)")}), IsEmpty());
     EXPECT_THAT(lint("MP214", {program("(step>limit)")}), IsEmpty());
     EXPECT_THAT(lint("MP214", {program("(norm>limit&&step>3)")}), IsEmpty());
     EXPECT_THAT(lint("MP214", {program("(norm==norm)")}), IsEmpty());

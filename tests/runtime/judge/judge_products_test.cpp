@@ -86,7 +86,7 @@ ProductSum sketched(double block, double others, DType dtype = DType::bf16) {
 
 TEST(Judge, MPT078NamesTheRowsThatAreWrongAlone) {
     RunModel m = raw_run(DType::bf16);
-    m.products = {sketched(1, 1), sketched(200, 1), sketched(20, 1)};
+    m.products = {sketched(1, 1), sketched(20, 1), sketched(200, 1)};
     const Judgement j = judge(m);
     const Finding* const f = find_rule(j, "MPT078");
     ASSERT_TRUE(f);
@@ -120,6 +120,8 @@ TEST(Judge, MPT078IsSilentWhereAllRowsAreAlike) {
     OpSum& op = m.ops.emplace_back();
     op.total = halves;
     EXPECT_EQ(find_rule(judge(m), "MPT078"), nullptr);
+    op.total.layer = "Layer 3/mlp";
+    EXPECT_TRUE(find_rule(judge(m), "MPT078"));
 }
 
 TEST(Judge, MPT076CollectivePastItsBuffers) {
