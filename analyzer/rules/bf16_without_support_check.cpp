@@ -137,13 +137,16 @@ bool is_looked_at(std::string_view name) { return asks_for_support(name) || may_
 
 void check(const RuleContext& context, Findings& out) {
     if (!context.device.empty() && context.device != "cuda") return;
-    std::vector<Region> regions;  // the first of each file: the others are the same choice
+    std::vector<Region> regions;                  // the first of each file: the others are the same choice
+    std::unordered_set<const Function*> decided;  // fp16=not supported(), bf16=supported(): one choice
     for_each_call(context.program, is_looked_at, [&](const Function& f, const Call& call) {
         if (asks_for_support(call.name.str())) {
-            if (is_bare(call) && !asks_for_capability(f) && !context.older_than(kEmulationCounts) &&
-                code_kind(context, f.span.file) != CodeKind::test)
-                report(context, f, call,
-                       only_refuses(f, call) || is_only_told(f, call) ? Severity::note : Severity::warning,
+            if (!is_bare(call) || asks_for_capability(f) || context.older_than(kEmulationCounts) ||
+                code_kind(context, f.span.file) == CodeKind::test)
+                return;
+            const bool decides = !only_refuses(f, call) && !is_only_told(f, call);
+            if (!decides || decided.insert(&f).second)
+                report(context, f, call, decides ? Severity::warning : Severity::note,
                        "is_bf16_supported() is True for devices that only emulate bf16, slowly", out);
         } else if (opens_bf16(call) && code_kind(context, f.span.file) != CodeKind::test) {
             if (regions.empty() || regions.back().function->span.file != f.span.file)

@@ -63,7 +63,8 @@ struct States {
     bool saves_scaler = false;
     bool loads_scaler = false;
     bool loads_optimizer = false;
-    const Function* saving = nullptr;  // the scaler's
+    std::vector<const Function*> loading;  // the optimizer's
+    const Function* saving = nullptr;      // the scaler's
     const Call* saved = nullptr;
 };
 
@@ -84,10 +85,27 @@ States states_of(const RuleContext& context, const Function& user) {
         if (!is_near(f, c)) return;
         if (is_of_scaler(protocol, f, c))
             found.loads_scaler = true;
-        else if (protocol.roles().is_optimizer(f, c) && !is_unused_helper(context, f, user))
+        else if (protocol.roles().is_optimizer(f, c) && !is_unused_helper(context, f, user)) {
             found.loads_optimizer = true;
+            found.loading.push_back(&f);
+        }
     });
     return found;
+}
+
+// A program whose file saves an optimizer too loads its own checkpoints, not those of another program's file.
+bool is_read_by_another(const RuleContext& context, const States& states) {
+    const Protocol& protocol = protocol_of(context);
+    return std::ranges::all_of(states.loading, [&](const Function* loads) {
+        return loads->span.file != states.saving->span.file &&
+               std::ranges::any_of(context.program.functions(), [&](const Function* f) {
+                   return f->span.file == loads->span.file &&
+                          std::ranges::any_of(f->calls, [&](const Call& c) {
+                              return c.kind == CallKind::method && gives_state(c.name.str()) &&
+                                     protocol.roles().is_optimizer(*f, c);
+                          });
+               });
+    });
 }
 
 // A scaler of the file, of the class, or of what calls the function.
@@ -135,6 +153,7 @@ void check_loads(const RuleContext& context, Findings& out) {
     for (const MadeScaler& s : protocol.scalers()) {
         const States states = states_of(context, *s.function);
         if (!states.saved || states.loads_scaler || !states.loads_optimizer) continue;
+        if (is_read_by_another(context, states)) continue;
         if (std::ranges::find(told, states.saved) != told.end()) continue;
         told.push_back(states.saved);
         emit(context, *states.saving,
