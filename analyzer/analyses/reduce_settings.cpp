@@ -93,9 +93,8 @@ bool makes_half(const Call& call) {
 }
 
 bool has_half_model(const Program& program, Symbol file) {
-    return std::ranges::any_of(program.functions(), [&](const Function* f) {
-        return f->span.file == file && std::ranges::any_of(f->calls, makes_half);
-    });
+    return std::ranges::any_of(functions_of(program, file),
+                               [](const Function* f) { return std::ranges::any_of(f->calls, makes_half); });
 }
 
 bool is_megatron(std::string_view name) { return is_within(name, "megatron"); }

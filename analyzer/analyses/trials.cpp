@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <optional>
-#include <span>
 
 #include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/run_order.hpp"
@@ -11,13 +10,6 @@
 
 namespace mp::lint {
 namespace {
-
-// The functions of a file stand together, ordered by their lines.
-std::span<const Function* const> functions_of(const Program& program, Symbol file) {
-    const auto found = std::ranges::equal_range(program.functions(), file.str(), {},
-                                                [](const Function* f) { return f->span.file.str(); });
-    return {found.begin(), found.end()};
-}
 
 bool is_run_elsewhere(const RuleContext& context, Symbol file) {
     return std::ranges::any_of(functions_of(context.program, file), [&](const Function* f) {
@@ -175,6 +167,12 @@ const Definition* constant_that_excludes(const RuleContext& context, const Funct
                 return constant;
         }
     return nullptr;
+}
+
+std::span<const Function* const> functions_of(const Program& program, Symbol file) {
+    const auto found = std::ranges::equal_range(program.functions(), file.str(), {},
+                                                [](const Function* f) { return f->span.file.str(); });
+    return {found.begin(), found.end()};
 }
 
 bool is_statements(const Function& f) { return leaf(f.name.str()) == "<module>"; }

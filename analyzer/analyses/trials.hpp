@@ -3,6 +3,7 @@
 // Code that only tries the program out. Half that nothing else passes says little about the program: a test compares
 // precisions on purpose, and a benchmark or a demonstration has nothing to lose.
 
+#include <span>
 #include <vector>
 
 #include "analyzer/analyses/context.hpp"
@@ -27,6 +28,9 @@ bool is_never_called(const RuleContext&, const Function&);
 
 // The constant of the file that keeps control from what stands here: `DEBUG = False`, and `if DEBUG:` around it.
 const Definition* constant_that_excludes(const RuleContext&, const Function&, const SourceSpan& at);
+
+// The functions of a file stand together, ordered by their lines.
+std::span<const Function* const> functions_of(const Program&, Symbol file);
 
 // The statements of a file or notebook, outside of its functions.
 bool is_statements(const Function&);

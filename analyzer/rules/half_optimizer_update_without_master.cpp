@@ -277,8 +277,7 @@ bool is_unread(const Program& program, const Function& f, const Call& made) {
         const std::string_view is = o.name.str();
         return is.starts_with(name) && (is.size() == name.size() || is[name.size()] == '.');
     };
-    return std::ranges::none_of(program.functions(), [&](const Function* other) {
-        if (other->span.file != f.span.file) return false;
+    return std::ranges::none_of(functions_of(program, f.span.file), [&](const Function* other) {
         return std::ranges::any_of(other->returned, reads) ||
                std::ranges::any_of(other->calls,
                                    [&](const Call& c) { return std::ranges::any_of(c.args, reads); }) ||

@@ -10,8 +10,7 @@
 // Silent Gather, broadcast, send: no arithmetic. Max and min. Sums of constants. Reductions that are not constants.
 //        All of it in the inference profile. An error where the division provably comes after an fp16
 //        sum; a note in Python for bf16 tensors that are not gradients (activations), where the
-//        division comes first, and for a policy that nothing takes or
-//        whose function only runs the model.
+//        division comes first, and for a policy that nothing takes or whose function only runs the model.
 // Tests  testdata/lint/MP409.md, tests/analyzer/rules/reduce_in_half_test.cpp
 
 #include <algorithm>

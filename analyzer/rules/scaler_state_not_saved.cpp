@@ -15,6 +15,7 @@
 #include "analyzer/analyses/dataflow.hpp"
 #include "analyzer/analyses/protocol.hpp"
 #include "analyzer/analyses/support.hpp"
+#include "analyzer/analyses/trials.hpp"
 #include "analyzer/region/calls.hpp"
 #include "analyzer/rules/rule.hpp"
 
@@ -62,7 +63,6 @@ bool reads_one_entry(const Call& call) { return last_part(call.name.str()) == "_
 struct States {
     bool saves_scaler = false;
     bool loads_scaler = false;
-    bool loads_optimizer = false;
     std::vector<const Function*> loading;  // the optimizer's
     const Function* saving = nullptr;      // the scaler's
     const Call* saved = nullptr;
@@ -85,10 +85,8 @@ States states_of(const RuleContext& context, const Function& user) {
         if (!is_near(f, c)) return;
         if (is_of_scaler(protocol, f, c))
             found.loads_scaler = true;
-        else if (protocol.roles().is_optimizer(f, c) && !is_unused_helper(context, f, user)) {
-            found.loads_optimizer = true;
+        else if (protocol.roles().is_optimizer(f, c) && !is_unused_helper(context, f, user))
             found.loading.push_back(&f);
-        }
     });
     return found;
 }
@@ -98,12 +96,11 @@ bool is_read_by_another(const RuleContext& context, const States& states) {
     const Protocol& protocol = protocol_of(context);
     return std::ranges::all_of(states.loading, [&](const Function* loads) {
         return loads->span.file != states.saving->span.file &&
-               std::ranges::any_of(context.program.functions(), [&](const Function* f) {
-                   return f->span.file == loads->span.file &&
-                          std::ranges::any_of(f->calls, [&](const Call& c) {
-                              return c.kind == CallKind::method && gives_state(c.name.str()) &&
-                                     protocol.roles().is_optimizer(*f, c);
-                          });
+               std::ranges::any_of(functions_of(context.program, loads->span.file), [&](const Function* f) {
+                   return std::ranges::any_of(f->calls, [&](const Call& c) {
+                       return c.kind == CallKind::method && gives_state(c.name.str()) &&
+                              protocol.roles().is_optimizer(*f, c);
+                   });
                });
     });
 }
@@ -134,7 +131,7 @@ void check_saves(const RuleContext& context, const Function& f, Findings& out) {
     if (!scaler || states.saves_scaler) return;
     // A scaler that a loop makes is new in every epoch, after a restart as before.
     const bool is_kept = scaler->call->loop_depth == 0;
-    const bool matters = is_kept && scaler->enabled.always == Switch::on && states.loads_optimizer;
+    const bool matters = is_kept && scaler->enabled.always == Switch::on && !states.loading.empty();
     emit(context, f,
          {.rule = "MP210",
           .severity = matters ? Severity::warning : Severity::note,
@@ -152,7 +149,7 @@ void check_loads(const RuleContext& context, Findings& out) {
     std::vector<const Call*> told;
     for (const MadeScaler& s : protocol.scalers()) {
         const States states = states_of(context, *s.function);
-        if (!states.saved || states.loads_scaler || !states.loads_optimizer) continue;
+        if (!states.saved || states.loads_scaler || states.loading.empty()) continue;
         if (is_read_by_another(context, states)) continue;
         if (std::ranges::find(told, states.saved) != told.end()) continue;
         told.push_back(states.saved);
