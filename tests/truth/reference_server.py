@@ -1,7 +1,8 @@
 """Runs scripts in forks of one Python that has imported torch, because that import dominates a short run.
 
-Started by runs.py for the untraced runs of one process; its arguments are further modules to import. Requests and
-answers are JSON lines; a script sees what `python script arguments` would show it. No thread runs before the fork.
+Started by runs.py for untraced runs; its arguments are further modules to import. Requests and answers are JSON
+lines; a script sees what `python script arguments` would show it, and of several ranks what torchrun would set. No
+thread runs before the fork.
 """
 import contextlib
 import importlib
@@ -9,6 +10,7 @@ import json
 import os
 import runpy
 import signal
+import socket
 import sys
 import time
 
@@ -19,47 +21,65 @@ except ImportError:
     pass
 
 
-def become(request):
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("localhost", 0))
+        return str(probe.getsockname()[1])
+
+
+def become(request, rank, port):
     """In the child: the process of that command line. Returns as a script does, to the interpreter's own end."""
     os.setsid()
     os.chdir(request["cwd"])
     for name, fd in (("stdout", 1), ("stderr", 2)):
-        os.dup2(os.open(request[name], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644), fd)
+        os.dup2(os.open(request[name], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644), fd)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    if request["ranks"] > 1:
+        os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(request["ranks"]),
+                          MASTER_ADDR="localhost", MASTER_PORT=port)
     sys.argv = request["argv"]
     sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
     runpy.run_path(sys.argv[0], run_name="__main__")
 
 
-def wait(pid, timeout):
-    """The exit status as subprocess gives it, or "timeout"; nothing of the child's session is left."""
+def wait(pids, timeout):
+    """The first exit status that is not 0, as subprocess gives it, or "timeout". A rank that fails ends the others;
+    nothing of the children's sessions is left."""
     deadline = time.monotonic() + timeout
-    ended, status = os.waitpid(pid, os.WNOHANG)
-    while not ended and time.monotonic() < deadline:
+    result, running = 0, set(pids)
+    while running and result == 0:
+        for pid in sorted(running):
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if ended:
+                running.remove(pid)
+                result = result or os.waitstatus_to_exitcode(status)
+        if time.monotonic() > deadline:
+            result = result or "timeout"
         time.sleep(0.01)
-        ended, status = os.waitpid(pid, os.WNOHANG)
-    try:
-        os.killpg(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
-    if not ended:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGKILL)
+    for pid in running:
         os.waitpid(pid, 0)
-        return "timeout"
-    return os.waitstatus_to_exitcode(status)
+    return result
 
 
 def main():
     for module in sys.argv[1:]:
-        with contextlib.suppress(ImportError):  # a program that needs it says so
+        with contextlib.suppress(Exception):  # a program that needs it says so
             importlib.import_module(module)
     answers = os.fdopen(os.dup(1), "w")
     requests = os.fdopen(os.dup(0), "r")
     for line in iter(requests.readline, ""):
         request = json.loads(line)
-        pid = os.fork()
-        if pid == 0:
-            return become(request)
-        answers.write(json.dumps(wait(pid, request["timeout"])) + "\n")
+        for name in ("stdout", "stderr"):
+            os.truncate(os.open(request[name], os.O_WRONLY | os.O_CREAT, 0o644), 0)
+        pids, port = [], free_port()
+        for rank in range(request["ranks"]):
+            pids.append(os.fork())
+            if pids[-1] == 0:
+                return become(request, rank, port)
+        answers.write(json.dumps(wait(pids, request["timeout"])) + "\n")
         answers.flush()
     return None
 

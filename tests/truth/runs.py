@@ -68,8 +68,8 @@ def environment(extra=None):
     return env
 
 
-def command_of(setting, case, seed, precision, skips):
-    """As a user types it; files are named relative to a fresh directory."""
+def program_of(setting, case, seed, precision, skips):
+    """The script or program with its options; files are named relative to a fresh directory."""
     options = [*case.options, "--seed", str(seed), "--steps", str(case.steps), "--save", "result.%r"]
     if skips:
         options += ["--skip-steps", ",".join(map(str, skips))]
@@ -78,13 +78,21 @@ def command_of(setting, case, seed, precision, skips):
             options += ["--precision", "fp32"]
         return [setting.sharded_gpt, "--spawn", str(case.ranks), *options]
     options += ["--precision", precision]
-    script = os.path.join(setting.root, "testdata", "programs", "gpt", case.program)
+    if case.ranks > 1 and setting.torch == "debian":  # its torchrun does not run on Python 3.11
+        options += ["--store", "rendezvous"]
+    return [os.path.join(setting.root, "testdata", "programs", "gpt", case.program), *options]
+
+
+def launched(setting, case, program):
+    """The command as a user types it."""
+    if case.program == "sharded_gpt":
+        return program
     if case.ranks == 1:
-        return [setting.python, script, *options]
-    if setting.torch == "debian":  # its torchrun does not run on Python 3.11
-        return ["mpirun", "-np", str(case.ranks), setting.python, script, *options, "--store", "rendezvous"]
+        return [setting.python, *program]
+    if setting.torch == "debian":
+        return ["mpirun", "-np", str(case.ranks), setting.python, *program]
     torchrun = os.path.join(os.path.dirname(setting.python), "torchrun")
-    return [torchrun, "--standalone", "--nproc-per-node", str(case.ranks), script, *options]
+    return [torchrun, "--standalone", "--nproc-per-node", str(case.ranks), *program]
 
 
 def with_output(status, folder):
@@ -103,34 +111,38 @@ def run(command, folder, env):
     return with_output(status, folder)
 
 
+# What the programs of several ranks import beyond torch.
+PRELOADED = ("torch.distributed.fsdp", "torch.distributed.optim", "torch.nn.parallel")
 SERVERS = threading.local()  # a reference server for each thread of the suite
 
 
-def run_forked(command, folder, modules=()):
+def run_forked(command, folder, modules=(), ranks=1):
     """The same of `python script ...` without its import of torch and `modules`, see reference_server.py."""
     os.makedirs(folder, exist_ok=True)
     if not hasattr(SERVERS, "process"):
         server = os.path.join(os.path.dirname(os.path.abspath(__file__)), "reference_server.py")
         SERVERS.process = subprocess.Popen([command[0], server, *modules], env=environment(), text=True,
                                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    request = {"argv": command[1:], "cwd": folder, "timeout": TIMEOUT,
+    request = {"argv": command[1:], "cwd": folder, "timeout": TIMEOUT, "ranks": ranks,
                "stdout": os.path.join(folder, "stdout"), "stderr": os.path.join(folder, "stderr")}
     SERVERS.process.stdin.write(json.dumps(request) + "\n")
     SERVERS.process.stdin.flush()
     return with_output(json.loads(SERVERS.process.stdout.readline()), folder)
 
 
-def run_untraced(setting, case, command, folder):
+def run_untraced(setting, case, program, folder):
     """Torch 1.13's gloo sometimes aborts when its process ends, traced or not: a reference is worth a second try."""
-    if case.ranks == 1 and case.program != "sharded_gpt":
-        return run_forked(command, folder)
-    done = run(command, folder, environment())
+    def once():
+        if case.program == "sharded_gpt":
+            return run(program, folder, environment())
+        return run_forked([setting.python, *program], folder, PRELOADED, case.ranks)
+    done = once()
     if setting.torch == "debian" and case.ranks > 1 and done[0] in (134, -signal.SIGABRT):
         print(f"once more: {case.name}: the untraced run aborted", flush=True)
         for name in os.listdir(folder):
             if name != "decisions":
                 os.remove(os.path.join(folder, name))
-        done = run(command, folder, environment())
+        done = once()
     return done
 
 
@@ -210,8 +222,8 @@ def check_twin(result, case, traced_folder, fp32_folder, report):
 
 def check_copies(result, setting, case, seed, skips, folders, report):
     """Where casts group gradients and the twin cannot undo it, it is the fp32 run whose casts copy."""
-    command = command_of(setting, case, seed, "fp32-copies", skips)
-    done = run_untraced(setting, case, command, folders["copies"])
+    program = program_of(setting, case, seed, "fp32-copies", skips)
+    done = run_untraced(setting, case, program, folders["copies"])
     if done[0] != 0:
         result.faults.append(f"fp32 run whose casts copy: exit {done[0]}: {tail(done[2])}")
         return
@@ -242,7 +254,7 @@ def run_case(setting, case, seed, work, rule=""):
     """`rule`: a rule of the adapter to switch off in the traced run."""
     result = Result(case, seed, torch=setting.torch)
     folders = {kind: os.path.join(work, f"{case.name}.{seed}", kind) for kind in ("plain", "traced", "fp32", "copies")}
-    low = command_of(setting, case, seed, "low", [])
+    low = program_of(setting, case, seed, "low", [])
     plain = run_untraced(setting, case, low, folders["plain"])
     if plain[0] != 0:
         result.faults.append(f"untraced run: exit {plain[0]}: {tail(plain[2])}")
@@ -252,7 +264,7 @@ def run_case(setting, case, seed, work, rule=""):
     if case.decisions:
         os.makedirs(folders["fp32"])
         shutil.copy(os.path.join(folders["plain"], "decisions"), folders["fp32"])
-    fp32 = run_untraced(setting, case, command_of(setting, case, seed, "fp32", skips), folders["fp32"])
+    fp32 = run_untraced(setting, case, program_of(setting, case, seed, "fp32", skips), folders["fp32"])
     if fp32[0] != 0:
         result.faults.append(f"fp32 run: exit {fp32[0]}: {tail(fp32[2])}")
         return result
@@ -261,7 +273,7 @@ def run_case(setting, case, seed, work, rule=""):
     test_adapters = os.path.join(os.path.dirname(os.path.dirname(setting.mp_trace)), "test-adapters")
     prefix = [setting.mp_trace, "--mode", "trajectory", "-o", "trace", "--save-twin", "twin.%r", *case.trace,
               *(["--adapters", test_adapters] if rule else []), *setting.options, "--"]
-    traced = run(prefix + low, folders["traced"],
+    traced = run(prefix + launched(setting, case, low), folders["traced"],
                  environment({"MP_TRACE_TEST_DISABLE_RULE": rule} if rule else None))
     check_transparent(result, folders["plain"], folders["traced"], plain, traced)
     told = subprocess.run([setting.mp_trace, "report", "trace", "--json", "-"], cwd=folders["traced"],
