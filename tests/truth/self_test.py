@@ -13,7 +13,7 @@ import unittest
 import compare
 import runs
 import table
-from cases import CASES, MUTATIONS, UNREACHABLE, Case, Inexact
+from cases import CASES, MUTATIONS, UNREACHABLE, VARIANTS, Case, Inexact
 
 
 def floats(*values):
@@ -172,6 +172,7 @@ class Tables(unittest.TestCase):
         for rule, (name, torch) in MUTATIONS.items():
             self.assertIn(torch, torches[name], rule)
         self.assertFalse(set(MUTATIONS) & set(UNREACHABLE))
+        self.assertLessEqual(VARIANTS, set(names))
         for case in CASES:
             self.assertTrue(case.inexact is None or case.inexact.counter in ("", "lost", *runs.COUNTERS), case.name)
 

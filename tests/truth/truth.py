@@ -16,7 +16,7 @@ import time
 
 import runs
 import table
-from cases import CASES, MUTATIONS, UNREACHABLE
+from cases import CASES, MUTATIONS, UNREACHABLE, VARIANTS
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -55,7 +55,7 @@ def chosen(options):
     for case in CASES:
         if options.torch not in case.torches or not any(fnmatch.fnmatch(case.name, p) for p in patterns):
             continue
-        if case.long_only and not options.long and options.cases == "*":
+        if case.name in VARIANTS and not options.long and options.cases == "*":
             continue
         if case.program == "sharded_gpt" and not options.sharded_gpt:
             print(f"skipped: {case.name}: no --sharded-gpt (libtorch-dev and libgloo-dev build it)")

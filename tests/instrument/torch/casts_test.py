@@ -167,14 +167,16 @@ def has_torch():
 
 @unittest.skipUnless(has_torch(), f"skipped: {PYTHON} has no torch")
 class Casts(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        show = [PYTHON, "-c", "import torch; print(torch.__version__)"]
+        cls.follows = int(subprocess.run(show, capture_output=True, text=True).stdout.split(".")[0]) >= 2
+
     def setUp(self):
         self.top = tempfile.mkdtemp(prefix="mp-casts-")
         self.addCleanup(shutil.rmtree, self.top, ignore_errors=True)
         self.env = {k: v for k, v in os.environ.items() if not k.startswith("MP_TRACE")}
         self.env["OMP_NUM_THREADS"] = "1"
-        show = [PYTHON, "-c", "import torch; print(torch.__version__)"]
-        version = subprocess.run(show, capture_output=True, text=True)
-        self.follows = int(version.stdout.split(".")[0]) >= 2
 
     def run_in(self, *command):
         done = subprocess.run(command, cwd=self.top, env=self.env, capture_output=True, text=True, timeout=300)

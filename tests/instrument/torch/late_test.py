@@ -1,18 +1,16 @@
 """Figures that come late, as those of a GPU do, give the report that figures at once give.
 
-    late_test.py        needs MP_TRACE and the test adapters beside it
+    late_test.py        needs MP_TRACE and the test adapters beside it; MP_LONG=1 runs every mode
 """
 import json
 import os
 import subprocess
-import sys
 import tempfile
 import unittest
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-TRACE = os.environ["MP_TRACE"]
+from traced import LONG, PYTHON, ROOT, TRACE, needs_torch
+
 ADAPTERS = os.path.join(os.path.dirname(os.path.dirname(TRACE)), "test-adapters")
-PYTHON = os.path.join(ROOT, ".venv/bin/python")
 PROGRAM = os.path.join(ROOT, "testdata/programs/numerics/seeded_gpt.py")
 OF_THE_RUN = {"pid", "started", "wall_ms", "run"}  # differ from run to run
 
@@ -32,7 +30,7 @@ def differences(a, b, path=""):
     return [] if a == b else [f"{path}: {str(a)[:80]} and {str(b)[:80]}"]
 
 
-@unittest.skipUnless(os.path.exists(PYTHON), "no torch in .venv")
+@needs_torch(2)
 class Late(unittest.TestCase):
     def report(self, mode, bug, late):
         environment = {**os.environ, "OMP_NUM_THREADS": "1", **({"MP_TRACE_TEST_LATE": late} if late else {})}
@@ -45,15 +43,17 @@ class Late(unittest.TestCase):
     def check(self, mode, bug):
         at_once = self.report(mode, bug, "")
         self.assertTrue(at_once["steps"])
-        for steps in ("1", "20"):  # 20: every figure comes at the end of the program
+        for steps in ("1", "20") if LONG else ("20",):  # 20: every figure comes at the end of the program
             self.assertEqual(differences(at_once, self.report(mode, bug, steps)), [], steps)
 
     def test_an_overflow_and_what_follows_it(self):
         self.check("trajectory", "overflow")
 
+    @unittest.skipUnless(LONG, "left to --long")
     def test_a_sum_that_absorbs(self):
         self.check("trajectory", "accum")
 
+    @unittest.skipUnless(LONG, "left to --long")
     def test_watch(self):
         self.check("watch", "overflow")
 
@@ -62,4 +62,4 @@ class Late(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0]])
+    unittest.main()

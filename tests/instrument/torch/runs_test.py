@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import unittest
 
-from traced import PYTHON, TRACE, TracedTest, needs_torch
+from traced import LONG, PYTHON, TRACE, TracedTest, needs_torch
 
 HEAD = """
 import os, sys, torch
@@ -156,8 +156,9 @@ for i in range(3):
     optimizer.step()
     optimizer.zero_grad()
 """
-        for draw, drawn in (("(0.9 + torch.rand(8, 1, dtype=h.dtype)).floor_()", 3), ("torch.randn_like(h)", 3),
-                            ("torch.rand(8, 1).to(h.dtype)", 0), ("torch.full_like(h, 0.9).bernoulli_(0.9)", 0)):
+        draws = (("(0.9 + torch.rand(8, 1, dtype=h.dtype)).floor_()", 3), ("torch.rand(8, 1).to(h.dtype)", 0),
+                 ("torch.randn_like(h)", 3), ("torch.full_like(h, 0.9).bernoulli_(0.9)", 0))
+        for draw, drawn in draws if LONG else draws[:2]:
             self.trace(noise.replace("DRAW", draw))
             self.assertEqual(self.report()["coverage"]["drawn"], drawn, draw)
         # By the loop itself, as diffusion models do. In the first step that may be an initialisation.
@@ -474,6 +475,7 @@ class Reductions(TracedRun):
         found = [(f["rule"], f["layer"], f["phase"]) for f in self.report()["findings"] if f["severity"] == "error"]
         self.assertIn(("MPT030", "(bucket)", "backward"), found)
 
+    @unittest.skipUnless(LONG, "left to --long")
     def test_watch_names_the_sum_too(self):
         self.trace(HOOK, f"file://{self.top}/store", "bad", mode="watch")
         [skip] = self.report()["skips"]

@@ -1,6 +1,8 @@
 """What these tests share: mp-trace, a Python with torch, and a folder and an environment for each test.
 
     MP_TRACE=build/release/bin/mp-trace X_test.py [PYTHON]      PYTHON has torch; default .venv's
+
+MP_LONG=1 runs every form of a case in every mode; else those that no other form stands for.
 """
 import os
 import shutil
@@ -14,6 +16,7 @@ TRACE = os.path.abspath(os.environ["MP_TRACE"])
 PYTHON = os.path.join(ROOT, ".venv/bin/python")
 if len(sys.argv) > 1 and os.path.exists(sys.argv[1]):
     PYTHON = os.path.abspath(sys.argv.pop(1))
+LONG = os.environ.get("MP_LONG") == "1"
 # What a launcher or another run left in the environment.
 FOREIGN = ("MP_TRACE", "TORCH", "RANK", "LOCAL_RANK", "WORLD_SIZE")
 

@@ -1,8 +1,6 @@
 """The programs of testdata/programs/updates: what a broken one loses is found, and its healthy twin is silent.
 
     MP_TRACE=build/release/bin/mp-trace updates_test.py [PYTHON]
-
-MP_UPDATES=all runs every way to keep masters in both modes; else each of three ways in one.
 """
 import json
 import os
@@ -10,10 +8,9 @@ import shutil
 import subprocess
 import unittest
 
-from traced import PYTHON, ROOT, TRACE, TracedTest, needs_torch
+from traced import LONG, PYTHON, ROOT, TRACE, TracedTest, needs_torch
 
 FOLDER = os.path.join(ROOT, "testdata/programs/updates")
-ALL = os.environ.get("MP_UPDATES") == "all"
 MASTERS = ("apex-o2", "flat-buffer", "zero-bf16", "sharded", "foreach", "clones", "assigned", "post-hook", "kernel",
            "reloaded")
 # Broken ones that a mode cannot prove: a kernel that bypasses the dispatcher writes the twin's weights too; masters
@@ -51,14 +48,14 @@ class Updates(TracedTest):
                 self.assertRegex(found[0], "^MPT040 (weights are updated in .* without an fp32 master|the fp32 copies)")
 
     def test_masters_with_a_twin(self):
-        self.check_masters("trajectory", MASTERS if ALL else ("flat-buffer", "clones"))
+        self.check_masters("trajectory", MASTERS if LONG else ("flat-buffer", "clones"))
 
     def test_masters_without_a_twin(self):
-        self.check_masters("watch", MASTERS if ALL else ("post-hook",))
+        self.check_masters("watch", MASTERS if LONG else ("post-hook",))
 
     def test_scalars(self):
         program = os.path.join(FOLDER, "scalars.py")
-        for case in ("counter", "average", "norm", "logged-norm") if ALL else ("average", "norm", "logged-norm"):
+        for case in ("counter", "average", "norm", "logged-norm") if LONG else ("average", "norm", "logged-norm"):
             with self.subTest(case=case):
                 self.assertEqual(self.judged("trajectory", program, "--case", case), (0, []))
             with self.subTest(case=case, broken=True):
@@ -69,12 +66,13 @@ class Updates(TracedTest):
 
     def test_fp32_weights_that_are_rounded_by_hand(self):
         program = os.path.join(FOLDER, "rounded.py")
-        for case in ("assigned", "copied", "working-copy", "checkpoint", "quantised", "signs"):
-            for mode in ("trajectory", "step"):
+        formats = {"assigned": "bf16", "copied": "fp16", "working-copy": "bf16"}
+        for case in (*formats, "checkpoint", "quantised", "signs") if LONG else ("assigned", "quantised"):
+            for mode in ("trajectory", "step") if LONG else ("trajectory",):
                 with self.subTest(case=case, mode=mode):
                     self.assertEqual(self.judged(mode, program, "--case", case), (0, []))
-        for case, low in (("assigned", "bf16"), ("copied", "fp16"), ("working-copy", "bf16")):
-            for mode in ("trajectory", "step"):
+        for case, low in formats.items() if LONG else (("copied", "fp16"),):
+            for mode in ("trajectory", "step") if LONG else ("step",):
                 with self.subTest(case=case, mode=mode, broken=True):
                     status, found = self.judged(mode, program, "--case", case, "--broken")
                     self.assertEqual((status, [f[:6] for f in found]), (1, ["MPT028"]), found)
