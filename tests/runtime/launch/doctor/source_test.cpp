@@ -146,8 +146,8 @@ TEST_F(Sources, AnMpLintThatHangsCrashesOrAnswersOtherwiseIsAFault) {
         return facts.fault;
     };
     constexpr int kAMinute = 60'000;
-    EXPECT_THAT(fault("", "sleep 100", 300), HasSubstr("did not answer"));
-    EXPECT_THAT(fault("", "kill -SEGV $$", kAMinute), HasSubstr("signal 11"));
+    EXPECT_THAT(fault(kReport, "sleep 100", 300), HasSubstr("did not answer"));
+    EXPECT_THAT(fault(kReport, "kill -SEGV $$", kAMinute), HasSubstr("signal 11"));
     EXPECT_THAT(fault("", "echo 'mp-lint: error: no such file' >&2; exit 2", kAMinute),
                 HasSubstr("no such file"));
     EXPECT_NE(fault("not json", "exit 0", kAMinute), "");
