@@ -47,6 +47,14 @@ bool starts_here(const Operand& total, const Call& addition) {
     return addition.loop_depth == 0 && (!total.constant.empty() || total.call != kNone);
 }
 
+// Whether the call gives the total a new value: torch.matmul(x, w, out=y), y.zero_(), y.copy_(x).
+bool overwrites(const Call& call, Symbol total) {
+    constexpr std::array<std::string_view, 3> kOps{"zero", "fill", "copy"};
+    const Operand* out = keyword_argument(call, "out");
+    if (out && out->name == total) return true;
+    return call.in_place && any_of(call.op.name(), kOps) && !call.args.empty() && call.args[0].name == total;
+}
+
 bool is_loss(const Call& call) { return traits_of(call.op).has(Trait::loss); }
 
 class Finder {
@@ -59,6 +67,12 @@ public:
         if (!adds(a) || a.call == kNone || index >= f.calls.size()) return;
         const Call& call = f.calls[index];
         const Sides sides = sides_of(a, call);
+        const auto restarts = [&](const Call& other) {
+            return &other < &call && other.loop_depth >= call.loop_depth && overwrites(other, a.name);
+        };
+        const auto restart = std::ranges::find_if(f.calls, restarts);
+        const bool is_new = restart != f.calls.end();
+        if (is_new && restart->block == call.block) return;
         if (!sides.total || computed_from_total(f, a, *sides.added)) return;
         TensorDType is = dtype_of(f, a, call, sides);
         // A dtype that only some caller passes is not evidence for a total.
@@ -72,6 +86,7 @@ public:
                        .fact = &a,
                        .dtype = is.dtype,
                        .proven = is.proven && is_proven_low(is.dtype),
+                       .restarts = is_new,
                        .over_steps = steps,
                        .added = sides.added,
                        .notes = std::move(is.chain)});

@@ -7,11 +7,10 @@
 //        nothing.
 // Fix    Drop the middle conversion.
 // Silent half -> fp32 -> half, which loses nothing; a round trip that ends in the narrow format
-//        anyway; constants that the narrow format holds exactly. What a kernel does not store in fp32
-//        memory of its caller is a note: a program rounds on purpose to get the bits that another one
-//        gets, and what it computes from them is often narrow in the end. So is a narrow value that is
-//        stored too, and a function that is named as quantisation. In Python also tests, and values
-//        whose dtype is not proven.
+//        anyway; constants that the narrow format holds exactly. In C++ and CUDA a round trip is a
+//        note where both conversions are written: a program rounds on purpose, to get the bits that
+//        another one gets. So is one that stays in the function, and a function that is named as
+//        quantisation. In Python also tests, and values whose dtype is not proven.
 // Tests  testdata/lint/MP601.md, tests/analyzer/rules/double_cast_test.cpp
 
 #include <algorithm>
@@ -66,20 +65,18 @@ bool is_named_quantiser(const Function& f) {
     return mentions(f.name.str(), "quant") || mentions(f.parent_class.str(), "quant");
 }
 
-// The same value is also stored in the narrow format: what is computed from the rounded value belongs to that.
-bool is_stored_narrow(const Function& f, const Cast& inner) {
-    return std::ranges::any_of(f.casts, [&](const Cast& c) {
-        return &c != &inner && c.to == inner.to && c.purpose == Purpose::store && !c.source.text.empty() &&
-               c.source.text == inner.source.text;
+// bf16 after fp16, or back to it through fp32: a second narrow format is an accident.
+bool narrows_twice(const Function& f, const Cast& outer) {
+    return !is_wide(outer.to) || std::ranges::any_of(f.casts, [&](const Cast& c) {
+        return inner_of(f, c) == &outer && is_low_precision(c.to);
     });
 }
 
-// out[i] = float(half(x)): the lost bits stay lost. A second narrow format is an accident wherever it goes.
-bool keeps_loss(const Function& f, const Cast& outer) {
-    const bool narrows_again = std::ranges::any_of(
-        f.casts, [&](const Cast& c) { return inner_of(f, c) == &outer && is_low_precision(c.to); });
-    return narrows_again || !is_wide(outer.to) || outer.output ||
-           (outer.purpose == Purpose::argument && mentions(outer.function.str(), "atomicAdd"));
+// float* out; out[i] = __float2half(x): only one of the two conversions is written.
+bool widens_by_itself(const Cast& outer) {
+    return outer.form == CastForm::implicit &&
+           (outer.output ||
+            (outer.purpose == Purpose::argument && mentions(outer.function.str(), "atomicAdd")));
 }
 
 void report(const RuleContext& context, const Function& f, const SourceSpan& span, bool on_purpose,
@@ -102,7 +99,7 @@ void check_chain(const RuleContext& context, const Function& f, const Cast& oute
     std::vector<Note> notes;
     if (inner->span.known() && inner->span.line != outer.span.line)
         notes.push_back({inner->span, "narrowed to " + std::string(label(inner->to)) + " here"});
-    report(context, f, outer.span, !keeps_loss(f, outer) || is_stored_narrow(f, *inner),
+    report(context, f, outer.span, !narrows_twice(f, outer) && !widens_by_itself(outer),
            "value goes " + path(inner->from, inner->to, outer.to) + ": " + loss(inner->from, inner->to) +
                (is_wide(outer.to) ? " for nothing" : ""),
            "drop the conversion to " + std::string(label(inner->to)), std::move(notes), out);

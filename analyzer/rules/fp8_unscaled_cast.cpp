@@ -46,12 +46,18 @@ DType converted_to(const Call& call) {
     return DType::unknown;
 }
 
+// x + 1: neither scales the value nor hides where it comes from.
+bool shifts(const Call& call) {
+    return call.args.size() == 2 && (call.op.name() == "add" || call.op.name() == "sub") &&
+           number_of(call.args[1]).has_value();
+}
+
 // What the cast value is made of, where the function shows it.
 enum class Source { tamed, raw, unknown };
 
 Source source_of(const Function& f, const Operand& value) {
     const Call* made = producer(f, value);
-    while (made && converts(*made)) {
+    while (made && (converts(*made) || shifts(*made))) {
         if (is_fp8(made->args.front().dtype)) return Source::tamed;
         made = producer(f, made->args.front());
     }

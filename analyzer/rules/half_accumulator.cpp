@@ -9,7 +9,8 @@
 //        only instantiated with float. Few terms are a note: 32 in sequence, or a tree over 16; so
 //        are a tree whose steps add in float, a residual connection per layer, a blend, and what a
 //        program offers with an fp32 sum too. A sum of an unknown number of terms is a warning:
-//        they can be four splits or all columns. It is a note where it is the share of one thread,
+//        they can be four splits or all columns; so is one that the loop begins anew on some path,
+//        and one of too few terms to stop growing that is added up in float. It is a note where it is the share of one thread,
 //        and the shares are then added in fp32. Sums of squares are MP405's, which knows their worse
 //        range. An accumulator is reported once in a function.
 // Tests  testdata/lint/MP401.md, tests/analyzer/rules/half_accumulator_test.cpp
@@ -79,13 +80,19 @@ bool is_residual(const Function& f, const Accumulation& a) {
     });
 }
 
-// float v = __half2float(sum): what happens to the sum after its loop is not half.
-bool is_widened_after(const Function& f, const Accumulation& a) {
+// float v = __half2float(sum): what happens to the sum is not half.
+bool is_widened(const Function& f, const Accumulation& a, bool in_loop) {
     const std::string_view sum = array_of(a.name.str());
     return std::ranges::any_of(f.casts, [&](const Cast& cast) {
-        return is_wide(cast.to) && is_low_precision(cast.from) && !cast.in_loop &&
+        return is_wide(cast.to) && is_low_precision(cast.from) && cast.in_loop == in_loop &&
                array_of(cast.source) == sum;
     });
+}
+
+// A window: for (...) { half sum = 0; for (64 terms) sum += ...; total += float(sum); }
+bool is_window(const Function& f, const Accumulation& a) {
+    return a.trips != 0 && a.trips < (std::uint64_t{1} << significant_bits(a.dtype)) &&
+           is_widened(f, a, true);
 }
 
 Severity severity_of(const RuleContext& context, const Function& f, const Accumulation& a) {
@@ -93,10 +100,11 @@ Severity severity_of(const RuleContext& context, const Function& f, const Accumu
     if (context.inference || (a.trips != 0 && !are_many(a.trips, a.form))) return Severity::note;
     if ((tree && is_wide(a.element)) || is_residual(f, a) || is_blend(a)) return Severity::note;
     // The launch decides how many terms one of the threads gets: n / blockDim.x are few as a rule.
-    if (a.shared && is_widened_after(f, a)) return Severity::note;
+    if (a.shared && is_widened(f, a, false)) return Severity::note;
     // How often a method is called on one object is not known either.
     const bool many = are_many(std::max(a.trips, a.at_least), a.form);
-    return many && a.form != AccumulateForm::member ? error_if_proven(a.dtype) : Severity::warning;
+    const bool certain = many && a.form != AccumulateForm::member && !is_window(f, a);
+    return certain ? error_if_proven(a.dtype) : Severity::warning;
 }
 
 std::string message_of(const Accumulation& a) {
@@ -149,6 +157,7 @@ void check_python(const RuleContext& context, Findings& out) {
         if (a.over_steps || !a.proven || adds_tiles(*a.fact)) continue;
         Accumulation known = *a.fact;
         known.dtype = a.dtype;
+        if (a.restarts) known.trips = known.at_least = 0;
         emit(context, *a.function,
              {.rule = "MP401",
               .severity = severity_of(context, *a.function, known),

@@ -131,22 +131,26 @@ private:
         return *shards_;
     }
 
-    bool looks_sharded() const {
-        const auto names_sharding = [](std::string_view text) {
-            return mentions(text, "deepspeed") || mentions(text, "fsdp") || mentions(text, "FullySharded");
+    // A name, or what it stands for: steps = accelerator.deepspeed_plugin.gradient_accumulation_steps.
+    static bool names_sharding(const Function& f) {
+        const auto is_name = [](Symbol text) {
+            return mentions(text.str(), "deepspeed") || mentions(text.str(), "fsdp") ||
+                   mentions(text.str(), "FullySharded");
         };
+        const auto is_argument = [&](const Operand& o) {
+            return is_name(o.name) || is_name(o.constant) || is_name(o.keyword) || is_name(o.refers);
+        };
+        return std::ranges::any_of(f.calls, [&](const Call& c) {
+            return is_name(c.name) || std::ranges::any_of(c.args, is_argument);
+        });
+    }
+
+    bool looks_sharded() const {
         for (const Engine& e : engines_)
             if (e.kind == EngineKind::deepspeed || e.kind == EngineKind::fsdp1 || e.kind == EngineKind::fsdp2)
                 return true;
-        return std::ranges::any_of(program_.functions(), [&](const Function* f) {
-            return is_python(*f) && std::ranges::any_of(f->calls, [&](const Call& c) {
-                       return names_sharding(c.name.str()) ||
-                              std::ranges::any_of(c.args, [&](const Operand& o) {
-                                  return names_sharding(o.name.str()) || names_sharding(o.constant.str()) ||
-                                         names_sharding(o.keyword.str());
-                              });
-                   });
-        });
+        return std::ranges::any_of(program_.functions(),
+                                   [](const Function* f) { return is_python(*f) && names_sharding(*f); });
     }
 
     bool look_at(Symbol file, std::string_view module) const {
