@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "analyzer/analyses/arguments.hpp"
 #include "analyzer/analyses/dataflow.hpp"
@@ -55,6 +56,50 @@ bool overwrites(const Call& call, Symbol total) {
     return call.in_place && any_of(call.op.name(), kOps) && !call.args.empty() && call.args[0].name == total;
 }
 
+// y.mul_(0.9), y.clamp_(-1, 1)
+bool changes(const Call& call, Symbol total) {
+    const bool is_sum = call.op.name() == "add" || call.op.name() == "sub";
+    return call.in_place && !is_sum && !call.args.empty() && call.args[0].name == total;
+}
+
+// The head of the innermost loop around the block that begins at `last` or before. Blocks are in the order of the text,
+// so an edge that does not go forward leads to a head.
+std::optional<std::uint32_t> loop_around(const Function& f, std::uint32_t block, std::uint32_t last) {
+    for (std::uint32_t head = last + 1; head-- > 0;) {
+        bool repeats = false;
+        for (std::uint32_t from = head; from < f.flow.size() && !repeats; ++from)
+            repeats = std::ranges::any_of(f.flow[from].to, [&](const Edge& e) { return e.to == head; });
+        if (repeats && reaches(f, block, head)) return head;
+    }
+    return std::nullopt;
+}
+
+// Whether a round of the loop can miss the block, or leave the loop.
+bool can_miss(const Function& f, std::uint32_t head, std::uint32_t block) {
+    for (std::uint32_t at = head; at < f.flow.size(); ++at) {
+        if (!reaches(f, head, at) || !reaches(f, at, head)) continue;
+        if (at != head && f.flow[at].leaves) return true;
+        for (const Edge& edge : f.flow[at].to) {
+            const bool stays = reaches(f, edge.to, head);
+            if (at != head && !stays && !edge.raises) return true;
+            if (at == head && stays && edge.to != block && reaches(f, edge.to, head, block)) return true;
+        }
+    }
+    return false;
+}
+
+// Whether each round of all loops around the block runs it.
+bool runs_in_each_round(const Function& f, std::uint32_t block) {
+    std::uint32_t inner = block, last = block;
+    while (const auto head = loop_around(f, inner, last)) {
+        if (can_miss(f, *head, inner)) return false;
+        if (*head == 0) break;
+        inner = *head;
+        last = *head - 1;
+    }
+    return true;
+}
+
 bool is_loss(const Call& call) { return traits_of(call.op).has(Trait::loss); }
 
 class Finder {
@@ -67,12 +112,14 @@ public:
         if (!adds(a) || a.call == kNone || index >= f.calls.size()) return;
         const Call& call = f.calls[index];
         const Sides sides = sides_of(a, call);
-        const auto restarts = [&](const Call& other) {
-            return &other < &call && other.loop_depth >= call.loop_depth && overwrites(other, a.name);
+        const auto writes = [&](const Call& other) {
+            return other.loop_depth >= call.loop_depth &&
+                   (overwrites(other, a.name) || changes(other, a.name));
         };
-        const auto restart = std::ranges::find_if(f.calls, restarts);
-        const bool is_new = restart != f.calls.end();
-        if (is_new && restart->block == call.block) return;
+        const auto starts_anew = [&](const Call& other) {
+            return &other < &call && other.block == call.block && overwrites(other, a.name);
+        };
+        if (std::ranges::any_of(f.calls, starts_anew)) return;
         if (!sides.total || computed_from_total(f, a, *sides.added)) return;
         TensorDType is = dtype_of(f, a, call, sides);
         // A dtype that only some caller passes is not evidence for a total.
@@ -86,7 +133,7 @@ public:
                        .fact = &a,
                        .dtype = is.dtype,
                        .proven = is.proven && is_proven_low(is.dtype),
-                       .restarts = is_new,
+                       .certain = runs_in_each_round(f, call.block) && std::ranges::none_of(f.calls, writes),
                        .over_steps = steps,
                        .added = sides.added,
                        .notes = std::move(is.chain)});

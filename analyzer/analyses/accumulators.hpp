@@ -13,7 +13,7 @@ struct Accumulator {
     const Accumulation* fact = nullptr;
     DType dtype = DType::unknown;    // of the total, low precision
     bool proven = false;             // on every known path
-    bool restarts = false;           // on some path of the loop: how many terms it gets is not known
+    bool certain = false;            // each round of its loops adds, and nothing else changes the total
     bool over_steps = false;         // a total over steps or batches, not part of a computation
     const Operand* added = nullptr;  // the addend
     std::vector<Note> notes;         // why the total has this dtype

@@ -106,6 +106,21 @@ Stat Flow::stat_of(const Step& step, const Accumulate& found, const std::vector<
     return squares ? Stat::sum_of_squares : Stat::sum;
 }
 
+// Whether each round of the loops adds: no branch around the step, no way out of a loop, and nothing else that changes
+// the variable.
+bool Flow::is_certain(const Step& step, const std::vector<const Stmt*>& loops) const {
+    if (loops.empty()) return true;
+    const Body& body = terms.body_of(step.at);
+    if (!body.always_runs(step.site, loops.back())) return false;
+    if (step.frame && !terms.body_of(step.frame).always_runs(step.write->site, nullptr)) return false;
+    if (std::ranges::any_of(loops, [&](const Stmt* loop) { return body.ends_early(loop); })) return false;
+    return std::ranges::all_of(body.writes_to(step.place.base), [&](const Write* w) {
+        return !body.contains(loops.back(), w->site) || std::ranges::any_of(steps, [&](const Step& other) {
+            return (other.write == w || (other.call && other.call == w->site)) && accumulate(other);
+        });
+    });
+}
+
 Accumulation Flow::describe(const Step& step, const Accumulate& found,
                             const std::vector<const Stmt*>& loops) const {
     Accumulation a;
@@ -134,7 +149,9 @@ Accumulation Flow::describe(const Step& step, const Accumulate& found,
         if (loop.trips != 0 && __builtin_mul_overflow(counted, loop.trips, &counted))
             counted = std::numeric_limits<std::uint64_t>::max();
     }
-    (unknown == 0 ? a.trips : a.at_least) = counted;
+    if (unknown == 0) a.trips = counted;
+    // In a tree the other threads add where this one does not.
+    if (found.tree || is_certain(step, loops)) a.at_least = counted;
     a.shared = unknown > 0 && shared == unknown;
     const Term sum = step.write->kind == WriteKind::assign ? terms.strip(step.value) : Term{};
     const Frame* helper = step.frame ? step.frame : sum.frame;
@@ -191,13 +208,14 @@ void Flow::add_accumulations(Function& out) const {
         if (loops.empty() && found->tree) {
             const std::pair key{step.place.base, branches ? nullptr : block_of(root, step.site)};
             if (!unrolled.insert(key).second) {
-                ++out.accumulations[fact_of[key]].trips;
+                Accumulation& tree = out.accumulations[fact_of[key]];
+                tree.at_least = ++tree.trips;
                 continue;
             }
             fact_of[key] = out.accumulations.size();
         }
         Accumulation a = describe(step, *found, loops);
-        if (loops.empty() && found->tree) a.trips = 1;
+        if (loops.empty() && found->tree) a.trips = a.at_least = 1;
         if (member) a.form = AccumulateForm::member;
         out.accumulations.push_back(a);
     }

@@ -296,6 +296,21 @@ std::vector<const Stmt*> Body::loops_around(const Stmt* s) const {
     return loops;
 }
 
+bool Body::ends_early(const Stmt* loop) const {
+    std::vector<std::pair<const Stmt*, bool>>
+        open;  // with: break and continue are those of an inner statement
+    for (const Stmt* child : loop->children()) open.emplace_back(child, false);
+    while (!open.empty()) {
+        const auto [s, inner] = open.back();
+        open.pop_back();
+        if (!s || !has(s) || isa<LambdaExpr>(s)) continue;
+        if (isa<ReturnStmt, GotoStmt>(s) || (!inner && isa<BreakStmt, ContinueStmt>(s))) return true;
+        for (const Stmt* child : s->children())
+            open.emplace_back(child, inner || is_loop(s) || isa<SwitchStmt>(s));
+    }
+    return false;
+}
+
 bool Body::always_runs(const Stmt* inner, const Stmt* outer) const {
     for (const Stmt* s = inner; s && s != outer; s = parent(s)) {
         const Stmt* up = parent(s);

@@ -64,6 +64,8 @@ public:
     Loop describe(const clang::Stmt* loop) const;
     // The loop whose counter the variable is; null when there is none.
     const clang::Stmt* loop_of_counter(const clang::VarDecl*) const;
+    // Whether a round of the loop can end before its end: break, continue, return or goto.
+    bool ends_early(const clang::Stmt* loop) const;
     // True when no `if`, `switch` or `?:` is between the two: whenever `outer` runs, so does `inner`.
     bool always_runs(const clang::Stmt* inner, const clang::Stmt* outer) const;
 

@@ -71,6 +71,7 @@ struct Flow {
     // restart, and they do not select another element.
     std::vector<const clang::Stmt*> gathering_loops(const Step&) const;
     bool restarts(const Step&, const clang::Stmt* loop) const;
+    bool is_certain(const Step&, const std::vector<const clang::Stmt*>& loops) const;
     Storage storage_of(const Place&) const;
     bool is_low_precision_value(Term) const;
     bool refills(const Step&, const Write&) const;

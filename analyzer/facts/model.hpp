@@ -167,7 +167,7 @@ struct Accumulation {
     Storage storage = Storage::local;
     Stat stat = Stat::sum;    // or sum_of_squares of squares, or mean of terms that a running product weights
     std::uint64_t trips = 0;  // product of the trip counts of the loops around it; 0: one is not a constant
-    std::uint64_t at_least = 0;  // ... then: the product of the constant ones
+    std::uint64_t at_least = 0;  // ... of those that are constant; 0: some round of them may add nothing
     bool shared = false;  // the loops of unknown count step over the threads: one thread adds its share
     std::uint16_t loop_depth = 0;
     Symbol through;             // qualified name of the helper that adds ("hadd2"), if one does

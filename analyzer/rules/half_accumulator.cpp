@@ -9,8 +9,9 @@
 //        only instantiated with float. Few terms are a note: 32 in sequence, or a tree over 16; so
 //        are a tree whose steps add in float, a residual connection per layer, a blend, and what a
 //        program offers with an fp32 sum too. A sum of an unknown number of terms is a warning:
-//        they can be four splits or all columns; so is one that the loop begins anew on some path,
-//        and one of too few terms to stop growing that is added up in float. It is a note where it is the share of one thread,
+//        they can be four splits or all columns; so is one where a branch, a way out of the loop or
+//        another change of the total lets a round add nothing, and one of too few terms to stop
+//        growing that is added up in float. It is a note where it is the share of one thread,
 //        and the shares are then added in fp32. Sums of squares are MP405's, which knows their worse
 //        range. An accumulator is reported once in a function.
 // Tests  testdata/lint/MP401.md, tests/analyzer/rules/half_accumulator_test.cpp
@@ -102,8 +103,7 @@ Severity severity_of(const RuleContext& context, const Function& f, const Accumu
     // The launch decides how many terms one of the threads gets: n / blockDim.x are few as a rule.
     if (a.shared && is_widened(f, a, false)) return Severity::note;
     // How often a method is called on one object is not known either.
-    const bool many = are_many(std::max(a.trips, a.at_least), a.form);
-    const bool certain = many && a.form != AccumulateForm::member && !is_window(f, a);
+    const bool certain = are_many(a.at_least, a.form) && a.form != AccumulateForm::member && !is_window(f, a);
     return certain ? error_if_proven(a.dtype) : Severity::warning;
 }
 
@@ -157,7 +157,7 @@ void check_python(const RuleContext& context, Findings& out) {
         if (a.over_steps || !a.proven || adds_tiles(*a.fact)) continue;
         Accumulation known = *a.fact;
         known.dtype = a.dtype;
-        if (a.restarts) known.trips = known.at_least = 0;
+        known.at_least = a.certain ? known.trips : 0;
         emit(context, *a.function,
              {.rule = "MP401",
               .severity = severity_of(context, *a.function, known),

@@ -31,6 +31,30 @@ TEST(Accumulations, EveryWayToWriteASumIsOne) {
     }
 }
 
+// The counts of a sum over 64 rounds with this body.
+std::pair<std::uint64_t, std::uint64_t> counts(const std::string& body) {
+    const Parsed p(
+        "__device__ void put(half& t, half v) { t += v; }\n"
+        "__device__ void maybe(half& t, half v, int k) { if (k) t += v; }\n"
+        "half f(const half* x, int k) { half acc = 0.f; for (int i = 0; i < 64; ++i) { " +
+        body + " } return acc; }");
+    const auto found = p.accumulations("f");
+    if (found.empty()) return {};
+    return {found.front().trips, found.front().at_least};
+}
+
+TEST(Accumulations, EveryRoundCountsUnlessItMayAddNothing) {
+    for (const char* body : {"acc += x[i];", "if (k) x += 64; acc += x[i];", "put(acc, x[i]);",
+                             "acc += x[i]; acc = __hadd(acc, x[i + 64]);", "if constexpr (true) acc += x[i];",
+                             "for (int j = 0; j < 4; ++j) if (j == k) break; acc += x[i];"})
+        EXPECT_EQ(counts(body), std::pair(std::uint64_t{64}, std::uint64_t{64})) << body;
+    for (const char* body :
+         {"if (i < k) acc += x[i];", "if (i > k) continue; acc += x[i];", "acc += x[i]; if (i == k) break;",
+          "acc += x[i]; if (i == k) return acc;", "acc = acc * half(0.9f); acc += x[i];",
+          "if (i % k == 0) acc = 0.f; acc += x[i];", "maybe(acc, x[i], k);"})
+        EXPECT_EQ(counts(body), std::pair(std::uint64_t{64}, std::uint64_t{0})) << body;
+}
+
 TEST(Accumulations, AFloatAccumulatorIsNoFact) {
     EXPECT_TRUE(
         none("void f(const half* x, int n, half* out) { float acc = 0; for (int i = 0; i < n; ++i) "

@@ -8,15 +8,33 @@ std::vector<std::string> mp401(std::string_view fact, Profile profile = Profile:
 }
 
 TEST(HalfAccumulator, SumOfManyTermsIsAnError) {
-    EXPECT_THAT(mp401("accumulate 8:5 acc dtype=fp16 element=fp16 trips=64"), ElementsAre("error 8"));
-    EXPECT_THAT(mp401("accumulate 8:5 acc dtype=bf16 op=fma trips=64"), ElementsAre("error 8"));
-    EXPECT_THAT(mp401("accumulate 8:5 acc dtype=e4m3 trips=64"), ElementsAre("error 8"));
+    EXPECT_THAT(mp401("accumulate 8:5 acc dtype=fp16 element=fp16 trips=64 at_least=64"),
+                ElementsAre("error 8"));
+    EXPECT_THAT(mp401("accumulate 8:5 acc dtype=bf16 op=fma trips=64 at_least=64"), ElementsAre("error 8"));
+    EXPECT_THAT(mp401("accumulate 8:5 acc dtype=e4m3 trips=64 at_least=64"), ElementsAre("error 8"));
 }
 
 TEST(HalfAccumulator, SumOfUnknownLengthIsAWarningUnlessItsTilesAreLong) {
     EXPECT_THAT(mp401("accumulate 8:5 acc dtype=fp16"), ElementsAre("warning 8"));
     EXPECT_THAT(mp401("accumulate 8:5 acc dtype=fp16 at_least=32"), ElementsAre("warning 8"));
     EXPECT_THAT(mp401("accumulate 8:5 acc dtype=fp16 at_least=33"), ElementsAre("error 8"));
+}
+
+TEST(HalfAccumulator, RoundsThatMayAddNothingMakeItAWarning) {
+    EXPECT_THAT(mp401("accumulate 8:5 acc dtype=fp16 trips=64"), ElementsAre("warning 8"));
+    EXPECT_THAT(mp401("accumulate 8:5 acc dtype=fp16 trips=32"), ElementsAre("note 8"));
+}
+
+TEST(HalfAccumulator, AWindowThatGoesOnInFloatIsAWarning) {
+    const auto window = [](std::string terms) {
+        return mp401(
+            "cast 9:7 fp16->fp32 purpose=accumulate source.dtype=fp16 source.name=acc source.text=acc "
+            "target=total in_loop\n"
+            "accumulate 8:5 acc dtype=fp16 trips=" +
+            terms + " at_least=" + terms);
+    };
+    EXPECT_THAT(window("2047"), ElementsAre("warning 8"));
+    EXPECT_THAT(window("2048"), ElementsAre("error 8")) << "a sum of ones stops growing";
 }
 
 TEST(HalfAccumulator, FloatAccumulatorIsSilent) {
@@ -30,30 +48,32 @@ TEST(HalfAccumulator, MaxMinAndProductsAreSilent) {
 }
 
 TEST(HalfAccumulator, FewTermsLowerTheSeverity) {
-    EXPECT_THAT(mp401("accumulate 8:5 acc dtype=fp16 trips=32"), ElementsAre("note 8"));
-    EXPECT_THAT(mp401("accumulate 8:5 acc dtype=fp16 trips=33"), ElementsAre("error 8"));
+    EXPECT_THAT(mp401("accumulate 8:5 acc dtype=fp16 trips=32 at_least=32"), ElementsAre("note 8"));
+    EXPECT_THAT(mp401("accumulate 8:5 acc dtype=fp16 trips=33 at_least=33"), ElementsAre("error 8"));
 }
 
 TEST(HalfAccumulator, TreeOfNStepsJoinsTwoToTheNTerms) {
-    EXPECT_THAT(mp401("accumulate 8:5 s dtype=fp16 form=tree storage=shared trips=4"), ElementsAre("note 8"));
-    EXPECT_THAT(mp401("accumulate 8:5 s dtype=fp16 form=tree storage=shared trips=5"),
+    EXPECT_THAT(mp401("accumulate 8:5 s dtype=fp16 form=tree storage=shared trips=4 at_least=4"),
+                ElementsAre("note 8"));
+    EXPECT_THAT(mp401("accumulate 8:5 s dtype=fp16 form=tree storage=shared trips=5 at_least=5"),
                 ElementsAre("error 8"));
     EXPECT_THAT(mp401("accumulate 8:5 s dtype=fp16 form=tree storage=shared"), ElementsAre("warning 8"));
     EXPECT_THAT(mp401("accumulate 8:5 s dtype=fp16 form=tree at_least=5"), ElementsAre("error 8"));
-    EXPECT_THAT(mp401("accumulate 8:5 s dtype=fp16 form=tree trips=64"), ElementsAre("error 8"));
+    EXPECT_THAT(mp401("accumulate 8:5 s dtype=fp16 form=tree trips=64 at_least=64"), ElementsAre("error 8"));
 }
 
 TEST(HalfAccumulator, TreeThatAddsInFloatIsANote) {
     EXPECT_THAT(mp401("accumulate 8:5 s dtype=fp16 element=fp32 form=tree"), ElementsAre("note 8"));
-    EXPECT_THAT(mp401("accumulate 8:5 s dtype=fp16 element=fp32 trips=64"), ElementsAre("error 8"));
+    EXPECT_THAT(mp401("accumulate 8:5 s dtype=fp16 element=fp32 trips=64 at_least=64"),
+                ElementsAre("error 8"));
 }
 
 TEST(HalfAccumulator, NotKnownWhichHalfIsAWarning) {
-    EXPECT_THAT(mp401("accumulate 8:5 acc dtype=lowp trips=64"), ElementsAre("warning 8"));
+    EXPECT_THAT(mp401("accumulate 8:5 acc dtype=lowp trips=64 at_least=64"), ElementsAre("warning 8"));
 }
 
 TEST(HalfAccumulator, MemberSumsAreAWarningBecauseCallsAreNotCounted) {
-    EXPECT_THAT(mp401("accumulate 8:5 total_ dtype=fp16 trips=64 form=member storage=member"),
+    EXPECT_THAT(mp401("accumulate 8:5 total_ dtype=fp16 trips=64 at_least=64 form=member storage=member"),
                 ElementsAre("warning 8"));
 }
 
@@ -64,7 +84,8 @@ TEST(HalfAccumulator, SumsOfSquaresBelongToTheStatisticsRule) {
 }
 
 TEST(HalfAccumulator, InferenceProfileMakesItANote) {
-    EXPECT_THAT(mp401("accumulate 8:5 acc dtype=fp16 trips=64", Profile::inference), ElementsAre("note 8"));
+    EXPECT_THAT(mp401("accumulate 8:5 acc dtype=fp16 trips=64 at_least=64", Profile::inference),
+                ElementsAre("note 8"));
 }
 
 TEST(HalfAccumulator, MessageNamesTheDtypeAndWhereTheSumStops) {
@@ -79,13 +100,14 @@ TEST(HalfAccumulator, MessageNamesTheDtypeAndWhereTheSumStops) {
 }
 
 TEST(HalfAccumulator, AnAccumulatorIsReportedOnceAtTheFirstOfItsWorstStatements) {
-    const std::string few = "accumulate 8:5 acc dtype=fp16 declared=5:10 trips=8";
-    const std::string first = "accumulate 9:5 acc dtype=fp16 declared=5:10 trips=64";
-    const std::string second = "accumulate 10:5 acc dtype=fp16 declared=5:10 trips=64";
+    const std::string few = "accumulate 8:5 acc dtype=fp16 declared=5:10 trips=8 at_least=8";
+    const std::string first = "accumulate 9:5 acc dtype=fp16 declared=5:10 trips=64 at_least=64";
+    const std::string second = "accumulate 10:5 acc dtype=fp16 declared=5:10 trips=64 at_least=64";
     EXPECT_THAT(mp401(few + "\n" + first + "\n" + second), ElementsAre("error 9"));
-    const std::string another = "accumulate 10:5 acc dtype=fp16 declared=6:10 trips=64";
+    const std::string another = "accumulate 10:5 acc dtype=fp16 declared=6:10 trips=64 at_least=64";
     EXPECT_THAT(mp401(first + "\n" + another), ElementsAre("error 9", "error 10"));
-    EXPECT_THAT(mp401("accumulate 8:5 acc dtype=fp16 trips=64\naccumulate 9:5 acc dtype=fp16 trips=64"),
+    EXPECT_THAT(mp401("accumulate 8:5 acc dtype=fp16 trips=64 at_least=64\naccumulate 9:5 acc dtype=fp16 "
+                      "trips=64 at_least=64"),
                 ElementsAre("error 8", "error 9"));
 }
 
@@ -119,8 +141,8 @@ std::string two_kernels(std::string_view first, std::string_view first_does, std
            " usr=second kind=kernel\n    " + std::string(second_does) + "\n";
 }
 
-constexpr std::string_view kHalfSum = "accumulate 8:5 acc dtype=fp16 element=fp16 trips=64";
-constexpr std::string_view kWideSum = "accumulate 28:5 acc dtype=fp32 element=fp16 trips=64";
+constexpr std::string_view kHalfSum = "accumulate 8:5 acc dtype=fp16 element=fp16 trips=64 at_least=64";
+constexpr std::string_view kWideSum = "accumulate 28:5 acc dtype=fp32 element=fp16 trips=64 at_least=64";
 
 TEST(HalfAccumulator, AVariantWithTheSameInputsThatSumsInFloatIsTheCallersChoice) {
     const std::string_view reads_half = " params=[{fp16 pointer name=x} {fp32 pointer name=out}]";
@@ -132,7 +154,7 @@ TEST(HalfAccumulator, AVariantWithTheSameInputsThatSumsInFloatIsTheCallersChoice
     EXPECT_THAT(beside("sum_f16_f32", reads_half, kWideSum), ElementsAre("note 8"));
     EXPECT_THAT(beside("sum_f16_f32", reads_float, kWideSum), ElementsAre("error 8"));
     EXPECT_THAT(beside("mean_f16_f32", reads_half, kWideSum), ElementsAre("error 8"));
-    EXPECT_THAT(beside("sum_f16_f32", reads_half, "accumulate 28:5 acc dtype=bf16 trips=64"),
+    EXPECT_THAT(beside("sum_f16_f32", reads_half, "accumulate 28:5 acc dtype=bf16 trips=64 at_least=64"),
                 ElementsAre("error 8", "error 28"));
 }
 
