@@ -34,8 +34,8 @@ TEST(Accumulations, EveryWayToWriteASumIsOne) {
 // The counts of a sum over 64 rounds with this body.
 std::pair<std::uint64_t, std::uint64_t> counts(const std::string& body) {
     const Parsed p(
-        "__device__ void put(half& t, half v) { t += v; }\n"
-        "__device__ void maybe(half& t, half v, int k) { if (k) t += v; }\n"
+        "void put(half& t, half v) { t += v; }\n"
+        "void maybe(half& t, half v, int k) { if (k) t += v; }\n"
         "half f(const half* x, int k) { half acc = 0.f; for (int i = 0; i < 64; ++i) { " +
         body + " } return acc; }");
     const auto found = p.accumulations("f");
