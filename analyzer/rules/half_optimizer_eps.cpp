@@ -4,10 +4,10 @@
 //        with an eps that is 0 in fp16; the default 1e-8 is.
 // Why    v of a parameter without gradient is 0, so the step is 0 / 0: the weights become NaN.
 // Fix    eps=1e-4, or fp32 parameters.
-// Silent fp32 and bf16 parameters; an eps that fp16 holds; fused=True, which computes in fp32;
-//        optimizers with fp32 copies of their own (apex, bitsandbytes, DeepSpeed); programs that
-//        shard with FSDP, whose param_dtype is not that of the shards; in C++ options that come
-//        from elsewhere.
+// Silent fp32 and bf16 parameters, and those that become fp32 after the cast; an eps that fp16 holds;
+//        fused=True, which computes in fp32; optimizers with fp32 copies of their own (apex,
+//        bitsandbytes, DeepSpeed); programs that shard with FSDP, whose param_dtype is not that of
+//        the shards; in C++ options that come from elsewhere.
 // Tests  testdata/lint/MP303.md, tests/analyzer/rules/half_optimizer_eps_test.cpp
 
 #include <algorithm>
@@ -16,6 +16,8 @@
 #include "analyzer/analyses/arguments.hpp"
 #include "analyzer/analyses/dataflow.hpp"
 #include "analyzer/analyses/engines.hpp"
+#include "analyzer/analyses/module_dtypes.hpp"
+#include "analyzer/analyses/module_operands.hpp"
 #include "analyzer/analyses/numbers.hpp"
 #include "analyzer/analyses/protocol_events.hpp"
 #include "analyzer/analyses/python_code.hpp"
@@ -110,7 +112,7 @@ const Call* module_cast_before(const Function& f, const Call& parameters) {
 class Judge {
 public:
     Judge(const RuleContext& context, Findings& out)
-        : context_(context), dtypes_(context), engines_(engines_of(context)), out_(out) {}
+        : context_(context), modules_(context), engines_(engines_of(context)), out_(out) {}
 
     void look_at(const Function& f, const Call& call) {
         const Optimizer* optimizer = optimizer_of(call);
@@ -123,6 +125,7 @@ public:
         if (!params || sharded() || are_of_adapters(f, *params)) return;
         TensorDType is = parameters(f, *params);
         if (is.dtype == DType::unknown) is = from_engine(f);
+        if (is.dtype == DType::fp16) ask_modules(f, *params, is);
         if (is.dtype != DType::fp16) return;
         report(f, call, *optimizer, eps, *value, std::move(is));
     }
@@ -146,6 +149,16 @@ public:
     }
 
 private:
+    // What happened to the module between its cast and this call: for p in m.parameters(): p.data = p.data.float()
+    void ask_modules(const Function& f, const Operand& params, TensorDType& is) {
+        for (const auto& [function, module, at] : modules_in(context_, f, params)) {
+            const ModuleDType found = modules_.of_module(*function, *module, *at);
+            if (!found.known()) continue;
+            is.proven = is.proven && found.proven;
+            if (found.dtype != DType::fp16) is.dtype = found.dtype;
+        }
+    }
+
     // The parameters of a model, also in the groups of a list: [{"params": m.parameters()}].
     TensorDType parameters(const Function& f, const Operand& value) {
         TensorDType found;
@@ -155,7 +168,7 @@ private:
                                  (call->name.str() == "list" || call->name.str() == "dict");
             const bool is_values = one.shape == Shape::parameters || one.shape == Shape::tensor ||
                                    one.shape == Shape::module;  // no dtype out of a table of options
-            if (!display && is_values) found = dtypes_.of(f, one);
+            if (!display && is_values) found = modules_.tensors().of(f, one);
             return found.dtype != DType::unknown;
         });
         return found;
@@ -197,7 +210,7 @@ private:
     }
 
     const RuleContext& context_;
-    TensorDTypes dtypes_;
+    ModuleDTypes modules_;
     const std::vector<Engine>& engines_;
     Findings& out_;
 };
