@@ -47,9 +47,9 @@ void weigh_use(const RuleContext& context, const Function& function, Finding& fi
     const bool uncalled = is_never_called(context, function);
     if (!uncalled && !only_measures(context, finding.span.file)) return;
     finding.severity = Severity::note;
-    finding.notes.push_back({function.span, uncalled
-                                                ? "nothing in this program calls this function"
-                                                : "this file measures, and keeps nothing that it computes"});
+    finding.notes.push_back(
+        {function.span, uncalled ? "nothing in this program calls this function"
+                                 : "this file only tries its code out: it keeps nothing that it computes"});
 }
 
 }  // namespace

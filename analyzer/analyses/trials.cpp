@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <unordered_set>
 
 #include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/run_order.hpp"
@@ -57,6 +58,40 @@ bool times_kernels(const Call& call) {
 bool reads_files(const Call& call) {
     constexpr std::array<std::string_view, 5> kNames{"fread", "fscanf", "open", "mmap", "getline"};
     return any_of(leaf(call.name.str()), kNames) || mentions(call.name.str(), "ifstream");
+}
+
+// A function of a library that is named as one that reads: load_safetensors(path).
+bool is_named_reading(const Call& call) {
+    constexpr std::array<std::string_view, 3> kWords{"load", "read", "import"};
+    const std::string_view name = leaf(call.name.str());
+    return std::ranges::any_of(kWords, [&](std::string_view word) {
+        return name.size() > word.size() && mentions(name.substr(0, word.size()), word);
+    });
+}
+
+// Whether host code that the function runs reads data.
+bool reads_data(const Program& program, const Function& from) {
+    std::vector<const Function*> open{&from};
+    std::unordered_set<const Function*> seen{&from};
+    while (!open.empty()) {
+        const Function* f = open.back();
+        open.pop_back();
+        for (const Call& call : f->calls) {
+            const Function* callee = program.definition(call.callee);
+            if (reads_files(call) || (!callee && is_named_reading(call))) return true;
+            const bool is_host = callee && callee->kind != FunctionKind::kernel;
+            if (is_host && seen.insert(callee).second) open.push_back(callee);
+        }
+    }
+    return false;
+}
+
+bool updates_weights(const Program& program) {
+    return std::ranges::any_of(program.functions(), [](const Function* f) {
+        return std::ranges::any_of(f->updates, &Update::subtracts) ||
+               std::ranges::any_of(f->scalings, &Scaling::averages) ||
+               std::ranges::any_of(f->calls, [](const Call& c) { return is_within(c.name.str(), "torch"); });
+    });
 }
 
 bool names(const Operand& value, std::string_view name) {
@@ -124,15 +159,15 @@ bool only_measures(const RuleContext& context, Symbol file) {
     if (is_python(*functions.front()))
         return has_call(program, file, measures_python) && !has_call(program, file, keeps_results) &&
                !is_run_elsewhere(context, file);
-    const auto is_main = [](const Function* f) { return f->name.str() == "main"; };
-    // A helper of the program may do it: take the time in a header for several benchmarks, read and check for errors.
-    const auto some_call = [&](bool (*does)(const Call&)) {
-        return has_call(program, file, [&](const Call& call) {
-            const Function* callee = program.definition(call.callee);
-            return does(call) || (callee && std::ranges::any_of(callee->calls, does));
-        });
-    };
-    return std::ranges::any_of(functions, is_main) && some_call(times_kernels) && !some_call(reads_files);
+    const auto main =
+        std::ranges::find_if(functions, [](const Function* f) { return f->name.str() == "main"; });
+    if (main == functions.end() || reads_data(program, **main)) return false;
+    // A helper of a header may take the time for several benchmarks.
+    const bool times = has_call(program, file, [&](const Call& call) {
+        const Function* callee = program.definition(call.callee);
+        return times_kernels(call) || (callee && std::ranges::any_of(callee->calls, times_kernels));
+    });
+    return times || !updates_weights(program);
 }
 
 bool is_never_called(const RuleContext& context, const Function& f) {

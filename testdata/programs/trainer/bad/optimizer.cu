@@ -20,7 +20,7 @@ __global__ void adamw(T* weights, float* m, float* v, const T* grads, AdamConfig
 // Gradients leave the backward pass scaled; the optimizer wants them as they are.
 __global__ void unscale(float* grads, float inverse_scale, int n) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) grads[i] = __half2float(__float2half(grads[i] * inverse_scale));  // plant: MP601 through half for nothing
+    if (i < n) grads[i] = __float2half(grads[i] * inverse_scale);  // plant: MP601 through half for nothing
 }
 
 __global__ void warm_up(__half* rate, int step) {
