@@ -273,10 +273,12 @@ bool has_large_group(const Function& f, const Operand& groups) {
 }
 
 // What the function makes and no statement of the file reads: an optimizer that takes no step. Statements of a module
-// make it for other files, or for the next cell of a notebook.
+// make it for other files, or for the next cell of a notebook; what is behind a branch of them (`if __name__ == ...`) is
+// for this file.
 bool is_unread(const Program& program, const Function& f, const Call& made) {
     const std::string_view name = made.result.name.str();
-    if (name.empty() || name.find('.') != std::string_view::npos || is_statements(f)) return false;
+    if (name.empty() || name.find('.') != std::string_view::npos) return false;
+    if (is_statements(f) && !is_behind_branch(f, made.block)) return false;
     const auto reads = [&](const Operand& o) {
         const std::string_view is = o.name.str();
         return is.starts_with(name) && (is.size() == name.size() || is[name.size()] == '.');

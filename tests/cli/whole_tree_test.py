@@ -233,8 +233,8 @@ def examples_of(page):
 
 
 def lint(binary, folder, *flags):
-    command = [binary, "--isolated", "--no-cache", "--cuda", "stubs", "--torch-headers", "stubs", "--select", "ALL", "--output",
-               "json", *flags, "."]
+    command = [binary, "--isolated", "--no-cache", "--cuda", "stubs", "--torch-headers", "stubs", "--select", "ALL",
+               "--output", "json", *flags, "."]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=1200)
     if done.returncode not in (0, 1):
         sys.exit(f"{folder}: exit {done.returncode}: {done.stderr[-500:]}")
