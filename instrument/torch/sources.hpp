@@ -18,9 +18,9 @@ std::string source_of(const Site&);
 // The place that calls an op. For a backward op it is the place of the forward op that made its node, or of the
 // layer's first one. Empty if there is no Python or no such frame.
 //
-// The look-up is done once per (layer, op, phase, dtype), a few hundred times per run. It takes the GIL, which torch has
-// released during the op. So callers hold no lock, and threads without Python state do no look-up. Safe
-// from any thread.
+// The look-up is done once per (layer, op, phase, dtype), a few hundred times per run. It takes the GIL, which torch
+// has released during the op. So callers hold no lock, and threads without Python state do no look-up. Safe from any
+// thread.
 class Sources {
 public:
     explicit Sources(const Layers& layers) : layers_(layers) {}

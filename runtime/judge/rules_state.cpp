@@ -30,9 +30,9 @@ bool is_compared_state(const TensorSum& t) {
     return t.kind == TensorKind::optimizer_state && t.last.compared >= kFewest;
 }
 
-// The states of a parameter come from the same gradients, so one of them has zeros where another has none, and where the
-// gradients have none, only if its format cannot hold the values. The gradients are asked too, because a state may hold
-// weights: those are not 0 where a ReLU of the run has no gradient and the twin's has.
+// The states of a parameter come from the same gradients, so one of them has zeros where another has none, and where
+// the gradients have none, only if its format cannot hold the values. The gradients are asked too, because a state may
+// hold weights: those are not 0 where a ReLU of the run has no gradient and the twin's has.
 struct States {
     const TensorSum* worst = nullptr;
     double least = 1;  // share of zeros among them, each in its worst step
