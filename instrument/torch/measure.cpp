@@ -187,13 +187,19 @@ struct Verdict {
     std::optional<Inputs> origin;  // the inputs, if the op made the first non-finite value
 };
 
+// Whether the result has old values of the target, whose error is not known any more once the op has run.
+bool keeps_old_values(const OpInfo& op) {
+    return std::ranges::any_of(op.arguments, [](const Argument& a) { return a.write && !a.overwrite; });
+}
+
 // `inputs_of` and `error_of` measure the op's inputs and are asked only if it matters.
 template <typename InputsOf, typename ErrorOf>
 Verdict judge(const OpInfo& op, const Outcome& o, bool target_was_finite, const InputsOf& inputs_of,
               const ErrorOf& error_of) {
     Verdict verdict;
     const double inherited = o.has_local && o.has_twin ? relative_l2(o.prop) : 0;
-    if (inherited > kLargeError && std::isfinite(inherited)) verdict.input_error = error_of();
+    if (inherited > kLargeError && std::isfinite(inherited) && !keeps_old_values(op))
+        verdict.input_error = error_of();
     if (verdict.input_error > 0) verdict.amplification = inherited / verdict.input_error;
     if (!may_be_origin(op, o, target_was_finite)) return verdict;
     const Inputs inputs = inputs_of();

@@ -160,6 +160,27 @@ for step in range(2):
         backward = self.one(report, "aten::tanh_backward", phase="backward", layer="Net")
         self.assertEqual(backward["source"], lines["whose backward it is"])
 
+    def test_an_op_in_place_hands_on_the_error_of_its_target(self):
+        report = self.trace(HEAD + """
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = torch.nn.Linear(64, 64)
+    def forward(self, x):
+        y = (x.to(BF16) * 777).cos()
+        y[torch.arange(8)] = x[:8].to(BF16)
+        return self.fc(y.float())
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), lr=1e-6)
+for step in range(2):
+    net(torch.rand(64, 64)).square().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+""")
+        messages = [f["message"] for f in report["findings"] if f["rule"] == "MPT013"]
+        self.assertEqual([m.partition(" of ")[0] for m in messages], ["cos"], messages)
+        self.assertNotIn("index_put", messages[0])
+
     # ---- what is not finite
 
     def test_an_overflow_is_its_ops_and_a_mask_is_nobodys(self):
