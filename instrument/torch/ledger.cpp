@@ -21,7 +21,7 @@ trace::OpRecord Ledger::describe(const Site& site, const OpInfo& op, at::ScalarT
     record.phase = site.phase;
     record.dtype = dtype_of(dtype);
     record.first = site.ordinal;
-    record.source = sources_.of(site, op);
+    record.source = sources_.of(site, op, dtype);
     return record;
 }
 

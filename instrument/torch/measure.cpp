@@ -12,9 +12,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "instrument/torch/call_path.hpp"
 #include "instrument/torch/cuda_device.hpp"
-#include "instrument/torch/python_frame.hpp"
 #include "instrument/torch/thread_state.hpp"
 #include "runtime/trace/op_stats.hpp"
 
@@ -189,13 +187,19 @@ struct Verdict {
     std::optional<Inputs> origin;  // the inputs, if the op made the first non-finite value
 };
 
+// Whether the result has old values of the target, whose error is not known any more once the op has run.
+bool keeps_old_values(const OpInfo& op) {
+    return std::ranges::any_of(op.arguments, [](const Argument& a) { return a.write && !a.overwrite; });
+}
+
 // `inputs_of` and `error_of` measure the op's inputs and are asked only if it matters.
 template <typename InputsOf, typename ErrorOf>
 Verdict judge(const OpInfo& op, const Outcome& o, bool target_was_finite, const InputsOf& inputs_of,
               const ErrorOf& error_of) {
     Verdict verdict;
     const double inherited = o.has_local && o.has_twin ? relative_l2(o.prop) : 0;
-    if (inherited > kLargeError && std::isfinite(inherited)) verdict.input_error = error_of();
+    if (inherited > kLargeError && std::isfinite(inherited) && !keeps_old_values(op))
+        verdict.input_error = error_of();
     if (verdict.input_error > 0) verdict.amplification = inherited / verdict.input_error;
     if (!may_be_origin(op, o, target_was_finite)) return verdict;
     const Inputs inputs = inputs_of();
@@ -207,7 +211,7 @@ Verdict judge(const OpInfo& op, const Outcome& o, bool target_was_finite, const 
 
 void put_outcome(trace::OpRecord& r, std::uint64_t ordinal, const Outcome& o, const Verdict& verdict,
                  std::string source = {}) {
-    if (verdict.origin && r.origins == 0 && !source.empty()) r.source = std::move(source);
+    if (!source.empty() && r.origins == 0) r.source = std::move(source);
     ++r.calls;
     trace::add_result(r, o.stats);
     if (o.exponents) r.exponents.add(0, o.exponents->bins);
@@ -218,10 +222,15 @@ void put_outcome(trace::OpRecord& r, std::uint64_t ordinal, const Outcome& o, co
     if (verdict.origin) put_origin(r, ordinal, *verdict.origin);
 }
 
-// The place of this call: a layer, or the program outside of layers, may run an op at several places.
-std::string source_of_origin(const Site& site, const Verdict& verdict) {
-    if (!verdict.origin || site.phase == Phase::backward) return {};
-    return site.address ? source_of_call(site.address) : innermost_user_frame();
+// The place of a call that may be a finding's: a layer, or the program outside of layers, may run an op at several
+// places.
+std::string source_of_suspect(Parts& parts, const Site& site, const OpInfo& op, at::ScalarType dtype,
+                              const Outcome& o, const Verdict& verdict) {
+    constexpr double kMoreThanOneRounding = 1.2;  // floors; few calls have more
+    if (site.phase == Phase::backward) return {};
+    if (verdict.origin) return source_of(site);
+    const double floors = o.has_local ? floor_ratio(relative_l2(o.loc), dtype_of(dtype)) : 0;
+    return floors > kMoreThanOneRounding ? parts.sources.of_worst(site, op, dtype, floors) : std::string();
 }
 
 bool measures_exponents(const Ledger& ledger, const at::Tensor& t) {
@@ -373,7 +382,7 @@ void measure_result(Parts& parts, const Site& site, const OpInfo& op, const Call
     const Verdict verdict = judge(
         op, o, call.target_was_finite, [&] { return inputs_of(op, call.real); },
         [&] { return input_error(call); });
-    std::string source = source_of_origin(site, verdict);
+    std::string source = source_of_suspect(parts, site, op, m.real.scalar_type(), o, verdict);
     parts.ledger.add(site, op, m.real.scalar_type(), [&](trace::OpRecord& r) {
         put_outcome(r, site.ordinal, o, verdict, std::move(source));
     });
@@ -431,7 +440,7 @@ void watch_results(Parts& parts, const Site& site, const OpInfo& op, const std::
         if (t.numel() == 0 || !view_for_kernels(t, view) || !cpu::statistics(view, stats)) return;
         const Verdict verdict =
             judge_watched(op, stats, target_was_finite, [&] { return inputs_of(op, arguments); });
-        std::string source = source_of_origin(site, verdict);
+        std::string source = source_of_suspect(parts, site, op, t.scalar_type(), {}, verdict);
         parts.ledger.add(site, op, t.scalar_type(), [&](trace::OpRecord& r) {
             put_outcome(r, site.ordinal, {stats, {}, {}, {}, false, false, nullptr}, verdict,
                         std::move(source));

@@ -3,7 +3,9 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <cctype>
 #include <string_view>
+#include <utility>
 
 #include "instrument/torch/call_path.hpp"
 #include "instrument/torch/python_frame.hpp"
@@ -101,6 +103,23 @@ std::string walk_to_user_frame(const Python& api) {
     return place;
 }
 
+// What the names of an op and of the autograd node that it makes have in common: "nllloss" of aten::nll_loss_forward
+// and of NllLossBackward0.
+std::string letters_of(std::string_view name, std::string_view end) {
+    name = name.substr(0, name.rfind(end));
+    std::string letters;
+    for (const char c : name)
+        if (c != '_') letters += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    return letters;
+}
+
+std::string word_of_op(std::string_view op) {
+    const std::size_t scope = op.rfind(':');
+    return letters_of(scope == std::string_view::npos ? op : op.substr(scope + 1), "_forward");
+}
+
+std::string word_of_node(std::string_view node) { return letters_of(node, "Backward"); }
+
 }  // namespace
 
 std::string innermost_user_frame() {
@@ -113,22 +132,48 @@ std::string innermost_user_frame() {
     return place;
 }
 
-std::string Sources::of(const Site& site, const OpInfo& op) {
-    const Key key(site.layer, &op, site.phase);
+std::string source_of(const Site& site) {
+    return site.address ? source_of_call(site.address) : innermost_user_frame();
+}
+
+std::string Sources::of(const Site& site, const OpInfo& op, at::ScalarType dtype) {
+    if (site.phase == Phase::backward) return of_backward(site);
+    const Key key(site.layer, &op, site.phase, dtype);
     {
         const std::lock_guard lock(mutex_);
-        if (const auto it = known_.find(key); it != known_.end()) return it->second;
-        // A backward runs in C++. Its Python frame is the call of backward(), which is not the place of the layer.
-        if (site.phase == Phase::backward)
-            if (const auto it = forward_.find(site.layer); it != forward_.end()) return it->second;
+        if (const auto it = known_.find(key); it != known_.end()) return it->second.place;
     }
-    std::string place = site.phase == Phase::backward ? std::string() : innermost_user_frame();
-    if (site.address) place = source_of_call(site.address);
+    std::string place = source_of(site);
     if (place.empty()) place = layers_.source(site.layer);
     const std::lock_guard lock(mutex_);
-    if (site.phase == Phase::forward) forward_.emplace(site.layer, place);
-    if (site.phase == Phase::backward) return place;
-    return known_.emplace(key, std::move(place)).first->second;
+    if (site.phase == Phase::forward) {
+        forward_.emplace(std::pair(site.layer, std::string()), place);
+        forward_.emplace(std::pair(site.layer, word_of_op(op.name)), place);
+    }
+    return known_.emplace(key, Known{std::move(place)}).first->second.place;
+}
+
+std::string Sources::of_worst(const Site& site, const OpInfo& op, at::ScalarType dtype, double error) {
+    const Key key(site.layer, &op, site.phase, dtype);
+    {
+        const std::lock_guard lock(mutex_);
+        if (const auto it = known_.find(key); it != known_.end() && error <= it->second.error) return {};
+    }
+    std::string place = source_of(site);
+    if (place.empty()) return place;
+    const std::lock_guard lock(mutex_);
+    return (known_[key] = {std::move(place), error}).place;
+}
+
+// A backward runs in C++. Its Python frame is the call of backward(), which is not the place of the layer.
+std::string Sources::of_backward(const Site& site) {
+    const NodePlace* const node = thread_state().node;
+    {
+        const std::lock_guard lock(mutex_);
+        for (const std::string& word : {node ? word_of_node(node->name) : std::string(), std::string()})
+            if (const auto it = forward_.find({site.layer, word}); it != forward_.end()) return it->second;
+    }
+    return site.address ? source_of_call(site.address) : layers_.source(site.layer);
 }
 
 }  // namespace mp::twin

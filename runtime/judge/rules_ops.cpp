@@ -38,6 +38,7 @@ constexpr double kOneSided = 0.15;  // gain bias in unit roundoffs; random signs
 constexpr double kFarAbove = 4;     // CUM of the sum over CUM of what came before it
 constexpr double kFarAbovePhi = 8;
 constexpr double kAddedUp = 3;  // floors that the additions of a long sum must add to what came in
+constexpr double kSlack = 2;    // partial sums may be larger than the sum
 
 double unit_of(DType dtype) {
     const FloatFormat* format = format_of(dtype);
@@ -97,6 +98,12 @@ bool is_kernel_of_torch(const OpRecord& op) {
                                            (op.phase == Phase::backward && may_add_by_index(op.op)));
 }
 
+// Whether one rounding of the result is all that the program asks of the kernel. Those of the CPU round a number (a
+// tensor without dimensions) of another dtype before that. What updates parameters may round as it likes.
+bool rounds_result_only(const OpRecord& op) {
+    return op.op.starts_with("aten::") && is_elementwise(op.op) && op.phase != Phase::optimizer;
+}
+
 // A note, unless the error is large beside the kernel's results and explains a material part of the update's error:
 // most of it, or a good part if the loss is no longer the fp32 loss.
 Severity severity_of_kernel(const Case& c, const OpRecord& op, double share) {
@@ -122,7 +129,7 @@ std::optional<Introduced> introduced_by(const Case& c, const GradientShares& sha
     if (!(floors > warn)) return std::nullopt;
     // The same rounding error repeats, and one rounding can cost up to 2.35 floors.
     if (few_values(op) && floors <= kOneRoundingAtMost * 1.01 * floor) return std::nullopt;
-    if (is_kernel_of_torch(op)) {
+    if (is_kernel_of_torch(op) || rounds_result_only(op)) {
         const double share = shares.of(op, relative(op.loc_error_squares, op.loc_squares)).sampled;
         return Introduced{&sum, floors, floor, warn, severity_of_kernel(c, op, share), share};
     }
@@ -181,6 +188,9 @@ void make_kernel_note(const Case& c, Finding& f, const Introduced& worst) {
                 " of its results; its roundings cost " + phi(worst.floor) + others_text(f.more_layers);
     f.advice = "the program does not cause it, and it explains no material part of the update's error; " +
                name + " with fp32 inputs does not have it";
+    if (rounds_result_only(op))
+        f.advice +=
+            ", nor has a tensor times a Python number: this kernel rounds a tensor without dimensions first";
 }
 
 // One op in several layers gives one finding. It names the worst layer and lists the others.
@@ -209,7 +219,7 @@ Finding introduced_finding(const Case& c, const std::vector<Introduced>& group) 
     f.advice = advice_for(op);
     if (f.severity == Severity::note)
         make_kernel_note(c, f, worst);
-    else if (is_kernel_of_torch(op))
+    else if (is_kernel_of_torch(op) || rounds_result_only(op))
         f.message += "; it explains " + percent(worst.gradient_share) + " of the gradients' error";
     return f;
 }
@@ -310,10 +320,12 @@ bool drifts(const Case& c, const OpRecord& op) {
 }
 
 // Whether the roundings of a long sum's additions add up, though no addend is absorbed. Each of its values has had a
-// rounding for every addend before it: over n addends of random signs the root of n/3 floors.
+// rounding for every addend before it: over n addends of random signs the root of n/3 floors. What is far more than the
+// roundings that were measured came in with the addends, as when the twin has other weights.
 bool adds_up_roundings(const Case& c, const OpRecord& op, double chain) {
     if (chain < kChainWithoutProof || op.compared < kFewest || op.elements == op.calls) return false;
     const double total = total_phi(op), before = phi_before(c.model, op);
+    if (op.loc_compared > 0 && total > kSlack * introduced_phi(op) * std::sqrt(chain)) return false;
     const double added = std::sqrt(std::max(0.0, total * total - before * before));
     return added >= std::max(kAddedUp, std::sqrt(chain / 3) / 2);
 }

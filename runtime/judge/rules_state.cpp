@@ -17,7 +17,8 @@ namespace mp::trace {
 namespace {
 
 constexpr std::uint64_t kFewest = 64;  // elements
-constexpr double kFlushed = 0.01;  // share of the elements, above that of the other state of the parameter
+constexpr double kFlushed =
+    0.01;  // share of the elements, above that of the other state and of the gradients
 constexpr double kParameterIsLost = 1;   // off by its own size: a few elements explain that
 constexpr double kParameterIsFar = 0.1;  // relative error of the parameter: the update was wrong
 
@@ -29,11 +30,13 @@ bool is_compared_state(const TensorSum& t) {
     return t.kind == TensorKind::optimizer_state && t.last.compared >= kFewest;
 }
 
-// The states of a parameter come from the same gradients, so one of them has zeros where another has none only if its
-// format cannot hold the values.
+// The states of a parameter come from the same gradients, so one of them has zeros where another has none, and where
+// the gradients have none, only if its format cannot hold the values. The gradients are asked too, because a state may
+// hold weights: those are not 0 where a ReLU of the run has no gradient and the twin's has.
 struct States {
     const TensorSum* worst = nullptr;
     double least = 1;  // share of zeros among them, each in its worst step
+    double gradient = 0;
     int count = 0;
 };
 
@@ -46,6 +49,9 @@ std::map<std::string, States> states_of(const RunModel& m) {
         s.least = std::min(s.least, t.most_flushed);
         ++s.count;
     }
+    for (const TensorSum& t : m.tensors)
+        if (const auto it = out.find(t.name); it != out.end() && t.kind == TensorKind::gradient)
+            it->second.gradient = std::max(it->second.gradient, t.most_flushed);
     return out;
 }
 
@@ -72,7 +78,7 @@ void judge_state(Case& c) {
         if (known == states.end() || known->second.count < 2) continue;
         const States& s = known->second;
         const double far = relative_l2(p.last);
-        const double share = s.worst->most_flushed - s.least;
+        const double share = s.worst->most_flushed - std::max(s.least, s.gradient);
         const double few = static_cast<double>(kFewest) / static_cast<double>(s.worst->last.compared);
         const double limit = far > kParameterIsLost ? std::min(few, kFlushed) : kFlushed;
         if (share < limit || !(far > kParameterIsFar)) continue;

@@ -47,7 +47,8 @@ std::string skips_line(const Judgement& judgement) {
     for (const SkipVerdict& s : judgement.skips) causes[s.cause].push_back(s.step.value);
     std::string out;
     for (const auto& [cause, steps] : causes)
-        out += (out.empty() ? "  skipped steps    " : " · ") + ranges_text(steps) + " " +
+        out += (out.empty() ? "  skipped          " : " · ") +
+               std::string(steps.size() > 1 ? "steps " : "step ") + ranges_text(steps) + ": " +
                std::string(name_of(cause));
     return out;
 }

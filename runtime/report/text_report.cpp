@@ -67,15 +67,19 @@ std::string share_text(double fraction) {
     return std::to_string(hundredths / 100) + "." + std::string(2 - decimals.size(), '0') + decimals + " %";
 }
 
+std::string followed_text(const RunModel& model) {
+    const Coverage& c = model.coverage;
+    if (fraction_of_ops(c) < 0) return "none: mode " + std::string(name_of(model.mode)) + " has no fp32 twin";
+    return share_text(fraction_of_ops(c)) + " of float ops, " + share_text(fraction_of_bytes(c)) +
+           " of their bytes shadowed; seeds after step 0: " + std::to_string(model.seeds_after_first) + " (" +
+           std::to_string(model.external_after_first) + " from outside); stale " + std::to_string(c.stale) +
+           ", flips " + std::to_string(c.flips) + ", leaks " + std::to_string(c.leaks) + ", failed " +
+           std::to_string(c.failed);
+}
+
 std::string coverage_text(const RunModel& model) {
     const Coverage& c = model.coverage;
-    std::string out =
-        "coverage   " + share_text(fraction_of_ops(c)) + " of float ops, " +
-        share_text(fraction_of_bytes(c)) +
-        " of their bytes shadowed; seeds after step 0: " + std::to_string(model.seeds_after_first) + " (" +
-        std::to_string(model.external_after_first) + " from outside); stale " + std::to_string(c.stale) +
-        ", flips " + std::to_string(c.flips) + ", leaks " + std::to_string(c.leaks) + ", failed " +
-        std::to_string(c.failed);
+    std::string out = "coverage   " + followed_text(model);
     if (c.regrouped > 0) out += ", regrouped " + std::to_string(c.regrouped);
     if (c.relaid > 0) out += ", relaid " + std::to_string(c.relaid);
     if (c.drawn > 0) out += ", drawn in 16 bits " + std::to_string(c.drawn);

@@ -194,7 +194,7 @@ def effects(options, mutants, work):
 def at_place(mutant, finding):
     """Whether the finding is at the lowered op: its layer, one inside or the one that holds it, and its phase. Of *
     the phase alone counts. A model that is part of another one has longer names ("net.model.3")."""
-    layer, said = mutant.layer, finding.get("layer") or ""
+    layer, said = mutant.layer.removeprefix("module."), finding.get("layer") or ""  # reports leave out DDP's
     near = said == layer or said.startswith(layer + ".") or (said and layer.startswith(said + "."))
     near = near or said.endswith("." + layer)
     near = near or (layer == "*" and said != "")

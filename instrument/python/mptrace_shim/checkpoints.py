@@ -11,6 +11,7 @@ from .ops import local_tensor
 from .policies import dtype_name
 
 _MOST = 200_000  # objects looked at; a checkpoint of 10,000 layers has about 100,000
+_FEWEST = 32     # float elements: a file with less has results of the program, not its weights
 
 
 def _parts_of(module_class, value):
@@ -65,6 +66,8 @@ class Checkpoints:
     def _tell(self, value, name):
         with self._ops.hidden():
             counts = census(self._torch, value)
+        if sum(elements for _, elements in counts.values()) < _FEWEST:
+            return
         for dtype, (tensors, elements) in sorted(counts.items(), key=lambda item: str(item[0])):
             self._ops.place("checkpoint", name, dtype_name(dtype), tensors, elements)
 

@@ -46,6 +46,7 @@ class Layers:
         self._sources = {}    # class -> "file:line"
         self.roots = []       # in order of their first call
         self.on_root = []     # called with the (name, module) of each new root
+        self.at_call = {}     # id of a module -> called once with the arguments of its next call
 
     def optimizer_made(self, optimizer):
         self._optimizers.add(optimizer)

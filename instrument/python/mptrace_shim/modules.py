@@ -45,7 +45,7 @@ def install(torch, ops, known, layer_functions, wants_layers):
     original = module_class.__call__
     is_compiling = ops.is_compiling
     push, pop, known.spell = layer_functions
-    names, running = known.names, _Stack()
+    names, at_call, running = known.names, known.at_call, _Stack()
 
     @functools.wraps(original)
     def call_in_layer(self, *arguments, **named):
@@ -54,6 +54,8 @@ def install(torch, ops, known, layer_functions, wants_layers):
         modules = running.modules
         try:
             push(names.get(id(self)) or known.learn(self, modules[-1] if modules else None))
+            if at_call and id(self) in at_call:
+                at_call.pop(id(self))(arguments)
         except Exception as error:
             calls.fault(error)
             return original(self, *arguments, **named)

@@ -160,6 +160,22 @@ torch.optim.SGD(layer.parameters(), lr=0.1).step()
 """
 
 
+UNDER_AUTOCAST = """
+import torch
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc, self.rnn = torch.nn.Linear(8, 8), torch.nn.LSTM(8, 8)
+    def forward(self, x):
+        return self.rnn(self.fc(x))[0]
+net = Net()
+with torch.autocast("cpu", torch.float16, enabled=ENABLED):
+    y = net(torch.randn(3, 2, 8))
+y.float().sum().backward()
+torch.optim.SGD(net.parameters(), lr=0.1).step()
+"""
+
+
 def has_torch():
     command = [PYTHON, "-c", "import torch"]
     return os.path.exists(PYTHON) and subprocess.run(command, capture_output=True).returncode == 0
@@ -248,6 +264,11 @@ class Casts(unittest.TestCase):
             shutil.rmtree(os.path.join(self.top, "run"), ignore_errors=True)
             told = json.dumps(self.traced(path)["coverage"]["not_observed"])
             self.assertEqual(f"{kind}: torch computes an LSTM in {dtype} by other ops" in told, noted, told)
+        for enabled in (True, False):
+            path = self.write(UNDER_AUTOCAST.replace("ENABLED", str(enabled)))
+            shutil.rmtree(os.path.join(self.top, "run"), ignore_errors=True)
+            told = json.dumps(self.traced(path)["coverage"]["not_observed"])
+            self.assertEqual("rnn: torch computes an LSTM in float16 by other ops" in told, enabled, told)
 
     def test_a_backward_inside_a_hook_is_left_alone(self):
         self.gradients(["nested_in_hook"])

@@ -132,6 +132,55 @@ class Measured(TracedTest):
         losses = [p for p in report["layers"] if p["layer"] == "(loss)"]
         self.assertEqual({p["phase"] for p in losses}, {"forward", "backward"})
 
+    def test_the_line_of_an_op_is_that_of_its_worst_call(self):
+        report = self.trace(HEAD + """
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc, self.scale = torch.nn.Linear(64, 64), torch.nn.Parameter(torch.tensor(1.15))
+    def forward(self, x):
+        x = x.float() * 1.7  # in fp32
+        x = self.fc(x)
+        x = (x.to(BF16) * 1.7).to(torch.float32).square()  # one rounding
+        x = self.scale * x.to(BF16)  # rounds the number too
+        return x.tanh()  # whose backward it is
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for step in range(2):
+    net(torch.randn(64, 64)).float().square().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+""")
+        lines = {}
+        with open(os.path.join(self.top, "train.py"), encoding="utf-8") as f:
+            for number, line in enumerate(f, 1):
+                lines[line.partition("  # ")[2].strip()] = f"train.py:{number}"
+        found = {m["dtype"]: m["source"] for m in self.ops(report, "aten::mul", layer="Net")}
+        self.assertEqual(found, {"fp32": lines["in fp32"], "bf16": lines["rounds the number too"]})
+        backward = self.one(report, "aten::tanh_backward", phase="backward", layer="Net")
+        self.assertEqual(backward["source"], lines["whose backward it is"])
+
+    def test_an_op_in_place_hands_on_the_error_of_its_target(self):
+        report = self.trace(HEAD + """
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = torch.nn.Linear(64, 64)
+    def forward(self, x):
+        y = (x.to(BF16) * 777).cos()
+        y[torch.arange(8)] = x[:8].to(BF16)
+        return self.fc(y.float())
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), lr=1e-6)
+for step in range(2):
+    net(torch.rand(64, 64)).square().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+""")
+        messages = [f["message"] for f in report["findings"] if f["rule"] == "MPT013"]
+        self.assertEqual([m.partition(" of ")[0] for m in messages], ["cos"], messages)
+        self.assertNotIn("index_put", messages[0])
+
     # ---- what is not finite
 
     def test_an_overflow_is_its_ops_and_a_mask_is_nobodys(self):

@@ -97,6 +97,22 @@ TEST(Judge, MPT023AKernelOfTorchIsANote) {
     EXPECT_EQ(judge(m).findings.at(0).rule, "MPT010");
 }
 
+// The kernel of a product on the CPU rounds a number in fp32 to bf16 first: up to 2.35 floors of one factor.
+TEST(Judge, MPT023AKernelThatRoundsANumberFirst) {
+    RunModel m = healthy();
+    m.ops.push_back(op_sum("GPT", "aten::mul", Phase::forward, DType::bf16, 1.8, 8));
+    m.ops.back().total.loc_dot = -0.36 / 256 * m.ops.back().total.loc_squares;
+    const Judgement j = judge(m);
+    ASSERT_EQ(j.findings.size(), 1u) << text_of(j);
+    EXPECT_EQ(j.findings[0].rule, "MPT023");
+    EXPECT_EQ(j.findings[0].severity, Severity::note);
+    EXPECT_THAT(j.findings[0].advice, HasSubstr("rounds a tensor without dimensions first"));
+    m.ops.back().total.op = "aten::mm";
+    EXPECT_EQ(judge(m).findings.at(0).rule, "MPT010") << "the program can ask for sums in fp32";
+    m.ops.back().total.op = "mine::mul";
+    EXPECT_EQ(judge(m).findings.at(0).rule, "MPT010") << "not a kernel of torch";
+}
+
 // A difference in the backward of `layer`: an error of its inputs grows `amplification`-fold.
 OpSum cancelling(std::string layer, double amplification, double inherited) {
     OpSum s = op_sum(std::move(layer), "aten::sub", Phase::backward, DType::bf16, 1, 5);
@@ -145,6 +161,13 @@ TEST(Judge, MPT012ALongSumWhoseRoundingsAddUp) {
     OpRecord& addend = m.ops[m.ops.size() - 2].total;
     addend.error_squares = error_of(5.5) * error_of(5.5) * addend.twin_squares;
     EXPECT_EQ(find(judge(m), "MPT012"), nullptr) << "the addends were as wrong";
+    addend.error_squares = error_of(1) * error_of(1) * addend.twin_squares;
+    OpRecord far = m.ops.back().total;
+    far.error_squares = error_of(275) * error_of(275) * far.twin_squares;
+    addend.error_squares = error_of(200) * error_of(200) * addend.twin_squares;
+    std::swap(far, m.ops.back().total);
+    EXPECT_EQ(find(judge(m), "MPT012"), nullptr) << "far more than 96 roundings: the twin is elsewhere";
+    std::swap(far, m.ops.back().total);
     addend.error_squares = error_of(1) * error_of(1) * addend.twin_squares;
     m.ops.back().total.calls = 24 * 8;
     EXPECT_EQ(find(judge(m), "MPT012"), nullptr) << "a residual stream of 12 blocks";

@@ -497,6 +497,13 @@ TEST(Judge, MPT025WhatHarmsNothingIsSilent) {
     m = flushed_moments();
     flush(m.tensors[m.tensors.size() - 2], kElements / 10);
     EXPECT_EQ(find(judge(m), "MPT025"), nullptr) << "the gradients are 0 there";
+    m = flushed_moments();
+    m.tensors[m.tensors.size() - 2].name = "blocks.0.fc.weight.z";  // weights, as Schedule-Free keeps them
+    m.tensors.push_back(tensor_sum(TensorKind::gradient, "blocks.0.fc.weight", DType::fp32));
+    flush(m.tensors.back(), kElements / 10);
+    EXPECT_EQ(find(judge(m), "MPT025"), nullptr) << "a ReLU of the twin has a gradient there";
+    flush(m.tensors.back(), kElements / 100);
+    EXPECT_NE(find(judge(m), "MPT025"), nullptr);
 }
 
 }  // namespace

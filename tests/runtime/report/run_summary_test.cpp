@@ -51,9 +51,16 @@ TEST(RunSummary, SaysWhatOverflowedWhoSkippedAndWhatDivergesMost) {
     EXPECT_THAT(text, HasSubstr("4 steps skipped"));
     EXPECT_THAT(text,
                 HasSubstr("first overflow   blocks.2.mlp.up  aten::addmm  forward  step 17  rank 1  fp16"));
-    EXPECT_THAT(text, HasSubstr("17, 34-36 forward overflow"));
+    EXPECT_THAT(text, HasSubstr("skipped          steps 17, 34-36: forward overflow"));
     EXPECT_THAT(text, HasSubstr("diverging most   blocks.2.mlp.up"));
     EXPECT_THAT(text, HasSubstr("gradients are reduced in fp32: all_reduce in fp16"));
+}
+
+TEST(RunSummary, DoesNotReadAsNoStepWhereStepZeroWasSkipped) {
+    test::Judged run = test::overflow_run();
+    run.judgement.skips.resize(1);
+    run.judgement.skips[0].step = Step{0};
+    EXPECT_THAT(run_summary(run.model, run.judgement), HasSubstr("skipped          step 0: "));
 }
 
 TEST(RunSummary, SaysWhatWasNotSeenOfAProgramWithoutTorch) {

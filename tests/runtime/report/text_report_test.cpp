@@ -37,6 +37,10 @@ TEST(TextReport, NearlyAllIsNotAll) {
     run.recordings[0].steps = {s};
     EXPECT_THAT(text_report(fold(run, {.tables = true}), {}),
                 HasSubstr("99.99 % of float ops, - of their bytes"));
+    run.recordings[0].steps[0].coverage = {};
+    run.recordings[0].process.mode = Mode::watch;
+    EXPECT_THAT(text_report(fold(run, {.tables = true}), {}),
+                HasSubstr("coverage   none: mode watch has no fp32 twin"));
 }
 
 TEST(TextReport, HostileTextDoesNothingToATerminal) {

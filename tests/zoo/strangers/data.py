@@ -59,7 +59,8 @@ def edit(path, changes):
         text = f.read()
     for old, new in changes.items():
         assert old in text or new in text, (path, old)
-        text = text.replace(old, new)
+        if old not in new or new not in text:  # else it was made before
+            text = text.replace(old, new)
     with open(path, "w", encoding="utf-8") as f:
         f.write(text)
 
@@ -153,6 +154,157 @@ def third(checkouts, _):
         "pl.Trainer(max_epochs=10,": 'pl.Trainer(precision=__import__("sys").argv[1], max_epochs=10,'})
     from_readme(at("denoising-diffusion-pytorch"))
     table(at("Time-Series-Library", "data"), draw)
+
+
+def fourth(checkouts, python):
+    """The data sets of fourth.txt, and the small models and settings that a user would give."""
+    at = lambda *parts: os.path.join(checkouts, *parts)  # noqa: E731
+    draw = random.Random(5)
+    write(at("minimind", "dataset", "tiny.jsonl"), "".join(
+        json.dumps({"text": sentence(draw, 12)}) + "\n" for _ in range(96)))
+    airbench(at("cifar10-airbench", "legacy"))
+    folder = at("VQGAN-pytorch")
+    images(os.path.join(folder, "all"), 4)
+    pets_of(os.path.join(folder, "all"), os.path.join(folder, "pictures"), 4)
+    edit(os.path.join(folder, "training_vqgan.py"), {
+        'r"C:\\Users\\dome\\datasets\\flowers"': '"pictures"', "λ": "weight_of_gan", "i % 10 == 0": "i % 100 == 99"})
+    edit(os.path.join(folder, "vqgan.py"), {"λ": "weight_of_gan"})
+    edit(os.path.join(folder, "lpips.py"), {"pretrained=True": "pretrained=False",
+                                            "        self.load_from_pretrained()\n": ""})
+    edit(os.path.join(folder, "encoder.py"), {"[128, 128, 128, 256, 256, 512]": "[16, 16, 32, 32]",
+                                              "resolution = 256": "resolution = 64"})
+    edit(os.path.join(folder, "decoder.py"), {"[512, 256, 256, 128, 128]": "[32, 16, 16]"})
+    edit(os.path.join(folder, "helper.py"), {"num_groups=32": "num_groups=8"})
+    edit(os.path.join(folder, "utils.py"), {  # Pillow does the same
+        "import albumentations\n": "", "size=256": "size=32", "        self.rescaler = ": "        # ",
+        "        self.cropper = ": "        # ", "        self.preprocessor = ": "        # ",
+        "        image = np.array(image)": "        image = np.array(image.resize((self.size, self.size)))",
+        '        image = self.preprocessor(image=image)["image"]\n': ""})
+    images(at("dino", "pictures"), 4)
+    edit(at("dino", "utils.py"), {  # a CPU in the place of a GPU
+        "elif torch.cuda.is_available():": "else:", '"nccl"': '"gloo"',
+        "    else:\n        print('Does not support training without GPU.')\n        sys.exit(1)\n": "",
+        "    torch.cuda.set_device(args.gpu)\n": "    torch.cuda.synchronize = lambda: None\n"})
+    edit(at("dino", "vision_transformer.py"), {"embed_dim=192, depth=12": "embed_dim=96, depth=3"})
+    edit(at("dino", "main_dino.py"), {
+        "torch.cuda.amp.autocast(fp16_scaler is not None)":
+            'torch.autocast("cpu", torch.bfloat16, enabled=args.use_fp16)',
+        'torch.hub.list("facebookresearch/xcit:main")': "[]",
+        "fp16_scaler = torch.cuda.amp.GradScaler()": "fp16_scaler = None", ", device_ids=[args.gpu]": "",
+        "RandomResizedCrop(224": "RandomResizedCrop(64", "RandomResizedCrop(96": "RandomResizedCrop(32"})
+    pictures(at("schedule_free", "examples", "data"), "MNIST")
+    words(at("crnn-pytorch", "src"), draw)
+    edit(at("crnn-pytorch", "src", "config.py"), {
+        "data/mnt/ramdisk/max/90kDICT32px/": "words/", "'cpu_workers': 4": "'cpu_workers': 0",
+        "'train_batch_size': 32": "'train_batch_size': 8", "'rnn_hidden': 256": "'rnn_hidden': 32",
+        "'img_width': 100": "'img_width': 64"})
+    edit(at("crnn-pytorch", "src", "model.py"), {
+        "64, 128, 256, 256, 512, 512, 512]": "8, 16, 32, 32, 64, 64, 64]"})
+    edit(at("crnn-pytorch", "src", "train.py"), {  # as torch's documentation of GradScaler has it
+        "    logits = crnn(images)\n": "    with torch.autocast('cpu', torch.float16, enabled=scaler.is_enabled()):\n"
+                                       "        logits = crnn(images).float()\n",
+        "    loss.backward()\n": "    scaler.scale(loss).backward()\n    scaler.unscale_(optimizer)\n",
+        "    optimizer.step()\n": "    scaler.step(optimizer)\n    scaler.update()\n",
+        "def main():\n": "import sys\nscaler = torch.amp.GradScaler('cpu', init_scale=256.0,\n"
+                         "                              enabled=sys.argv[1] == 'fp16')\n\n\ndef main():\n"})
+    views(at("nerf-pytorch", "views"))
+    edit(at("nerf-pytorch", "run_nerf.py"), {
+        "    torch.set_default_tensor_type('torch.cuda.FloatTensor')\n": "", "chunk=1024*32": "chunk=1024"})
+    nanochat(at("nanochat"), python, draw)
+
+
+def airbench(folder):
+    """Its CIFAR-10 as tensors; the sizes and the dtype by hand."""
+    import torch
+    torch.manual_seed(1)
+    for part, count in (("train", 640), ("test", 64)):
+        labels = torch.arange(count) % 10
+        noise = torch.randint(0, 90, (count, 32, 32, 3))
+        for i, picture in enumerate(noise):
+            picture[:, 3 * (i % 10):3 * (i % 10) + 5] += 150
+        os.makedirs(os.path.join(folder, "cifar10"), exist_ok=True)
+        torch.save({"images": noise.to(torch.uint8), "labels": labels, "classes": list("0123456789")},
+                   os.path.join(folder, "cifar10", part + ".pt"))
+    edit(os.path.join(folder, "airbench94.py"), {
+        "import torchvision\n": "import torchvision\nfrom types import SimpleNamespace\n"
+                                "clock = SimpleNamespace(record=lambda: None, elapsed_time=lambda _: 0.0)\n"
+                                "low = getattr(torch, sys.argv[1])\n",
+        ".half()": ".to(low)", "gpu=0": "gpu='cpu'", "torch.cuda.Event(enable_timing=True)": "clock",
+        "torch.cuda.synchronize()": "pass", "'batch_size': 1024": "'batch_size': 64",
+        "'block1': 64": "'block1': 16", "'block2': 256": "'block2': 32", "'block3': 256": "'block3': 32",
+        "(torch.half, torch.float)": "(low, torch.float)", "'train_epochs': 9.9": "'train_epochs': 1.2",
+        "for run in range(25)": "for run in range(1)"})
+
+
+def pets_of(folder, out, count):
+    """The pictures of all labels in one folder, without labels."""
+    from PIL import Image
+    os.makedirs(out, exist_ok=True)
+    for label in range(10):
+        for i in range(count):
+            Image.open(os.path.join(folder, str(label), f"{i}.png")).save(os.path.join(out, f"{label}_{i}.png"))
+
+
+def words(folder, draw):
+    """Pictures of words: a bar for each letter, whose height is the letter."""
+    import numpy
+    from PIL import Image
+    os.makedirs(os.path.join(folder, "words"), exist_ok=True)
+    lines = {part: [] for part in ("train", "val")}
+    listed = ["".join(draw.choice("abcdefgh") for _ in range(draw.randrange(3, 7))) for _ in range(120)]
+    for i, word in enumerate(listed):
+        picture = numpy.random.RandomState(i).randint(0, 60, (32, 64)).astype(numpy.uint8)
+        for k, letter in enumerate(word):
+            picture[:4 * (ord(letter) - 96), 10 * k:10 * k + 7] += 150
+        Image.fromarray(picture).save(os.path.join(folder, "words", f"{i}.png"))
+        lines["train" if i < 100 else "val"].append(f"{i}.png {i}\n")
+    write(os.path.join(folder, "words", "lexicon.txt"), "\n".join(listed) + "\n")
+    for part, listed in lines.items():
+        write(os.path.join(folder, "words", f"annotation_{part}.txt"), "".join(listed))
+
+
+def views(folder):
+    """Pictures of a ball from a circle around it, with the cameras' places, as Blender's."""
+    import math
+    import numpy
+    from PIL import Image
+    os.makedirs(folder, exist_ok=True)
+    for part, count in (("train", 8), ("val", 1), ("test", 1)):
+        frames = []
+        for i in range(count):
+            turn = 2 * math.pi * i / 8
+            c, s = math.cos(turn), math.sin(turn)
+            y, x = numpy.mgrid[0:16, 0:16]
+            inside = (x - 8) ** 2 + (y - 8) ** 2 < 25
+            shade = (128 + 100 * numpy.sin(x / 3 + turn)).astype(numpy.uint8)
+            picture = numpy.stack([shade, shade // 2, 200 - shade // 2, numpy.full_like(shade, 255)], -1)
+            Image.fromarray((picture * inside[:, :, None]).astype(numpy.uint8)).save(
+                os.path.join(folder, f"{part}{i}.png"))
+            frames.append({"file_path": f"{part}{i}", "transform_matrix": [
+                [c, 0, s, 4 * s], [0, 1, 0, 0], [-s, 0, c, 4 * c], [0, 0, 0, 1]]})
+        write(os.path.join(folder, f"transforms_{part}.json"), json.dumps({"camera_angle_x": 0.7, "frames": frames}))
+
+
+def nanochat(folder, python, draw):
+    """Texts in parquet files and its tokenizer of 512 words, without torch.compile."""
+    import pyarrow
+    import pyarrow.parquet
+    base = os.path.join(folder, "base")
+    os.makedirs(os.path.join(base, "base_data_climbmix"), exist_ok=True)
+    for part in range(2):
+        pyarrow.parquet.write_table(pyarrow.table({"text": [sentence(draw, 30) for _ in range(400)]}),
+                                    os.path.join(base, "base_data_climbmix", f"shard_{part:05d}.parquet"))
+    for path, old in (("nanochat/optim.py", "@torch.compile(dynamic=False, fullgraph=True)\n"),
+                      ("scripts/base_train.py", "model = torch.compile(model, dynamic=False)")):
+        edit(os.path.join(folder, path), {old: ""})
+    edit(os.path.join(folder, "nanochat", "common.py"), {  # instead of the environment
+        'os.environ.get("NANOCHAT_BASE_DIR")': 'os.path.join(os.path.dirname(__file__), "..", "base")',
+        'os.environ.get("NANOCHAT_DTYPE")': 'os.environ.get("NANOCHAT_DTYPE", sys.argv.pop(1) if '
+                                            'sys.argv[1:2] in (["bfloat16"], ["float32"]) else None)',
+        "import os\n": "import os\nimport sys\n"})
+    if not os.path.exists(os.path.join(base, "tokenizer", "token_bytes.pt")):
+        subprocess.run([python, "-m", "scripts.tok_train", "--vocab-size=512", "--max-chars=20000"], cwd=folder,
+                       check=True, capture_output=True)
 
 
 def write(path, text):

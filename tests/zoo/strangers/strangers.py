@@ -1,6 +1,6 @@
 """Runs the scripts of strangers/list.txt untraced, in fp32, and under mp-trace in two modes; JSON lines in a file.
 
-    strangers.py --mp-trace BIN --checkouts DIR --results FILE [--list second|third] [--only PATTERN]
+    strangers.py --mp-trace BIN --checkouts DIR --results FILE [--list second|third|fourth] [--only PATTERN]
                  [--modes trajectory]
 
 DIR has a checkout of each repository at its commit. Nothing of them is kept here. Their data sets are replaced by
@@ -20,7 +20,7 @@ import compare  # noqa: E402
 import data  # noqa: E402
 import score  # noqa: E402
 
-LISTS = {"list": data.first, "second": data.second, "third": data.third}
+LISTS = {"list": data.first, "second": data.second, "third": data.third, "fourth": data.fourth}
 
 
 def programs(listed):
