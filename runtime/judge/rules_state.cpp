@@ -17,8 +17,7 @@ namespace mp::trace {
 namespace {
 
 constexpr std::uint64_t kFewest = 64;  // elements
-constexpr double kFlushed =
-    0.01;  // share of the elements, above that of the other state and of the gradients
+constexpr double kFlushed = 0.01;  // share of the elements, above that of the other state and the gradients
 constexpr double kParameterIsLost = 1;   // off by its own size: a few elements explain that
 constexpr double kParameterIsFar = 0.1;  // relative error of the parameter: the update was wrong
 
