@@ -165,6 +165,27 @@ std::string_view library_with_files_of(const RuleContext& context, std::string_v
 
 }  // namespace
 
+namespace {
+
+// flash-attention-2.8.0, cub-v1.17: a release of another project.
+bool is_release(std::string_view folder) {
+    std::string_view version = folder.substr(folder.rfind('-') + 1);
+    if (version.size() == folder.size()) return false;
+    if (version.starts_with('v')) version.remove_prefix(1);
+    return version.find('.') != std::string_view::npos &&
+           version.find_first_not_of("0123456789.") == std::string_view::npos && version.front() != '.' &&
+           version.back() != '.';
+}
+
+bool is_in_release(std::string_view path) {
+    for (std::size_t end = path.find('/'), begin = 0; end != std::string_view::npos;
+         begin = end + 1, end = path.find('/', begin))
+        if (is_release(path.substr(begin, end - begin))) return true;
+    return false;
+}
+
+}  // namespace
+
 CodeKind code_kind(std::string_view path) {
     constexpr std::array<std::string_view, 5> kTests{"tests", "test", "testing", "unit_tests", "unittests"};
     constexpr std::array<std::string_view, 3> kBenchmarks{"benchmarks", "benchmark", "bench"};
@@ -179,7 +200,7 @@ CodeKind code_kind(std::string_view path) {
     const std::string_view stem = file.substr(0, file.find('.'));
     if (stem.starts_with("test_") || stem.ends_with("_test") || stem == "conftest" || in_any(kTests))
         return CodeKind::test;
-    if (in_any(kCopies)) return CodeKind::vendored;
+    if (in_any(kCopies) || is_in_release(path)) return CodeKind::vendored;
     const bool measures = stem == "bench" || stem.ends_with("_bench") || stem.ends_with("_benchmark") ||
                           stem.starts_with("bench_") || stem.starts_with("benchmark") || stem == "profile" ||
                           stem.starts_with("profile_") || stem.starts_with("profiling");

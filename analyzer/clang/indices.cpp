@@ -107,8 +107,12 @@ std::uint64_t Flow::bound_of_value(Term t, unsigned depth) const {
             case BO_Sub:
             case BO_Mul:
                 return combine(binary->getOpcode(), bound(binary->getLHS()), bound(binary->getRHS()));
-            case BO_Div:
-                return bound(binary->getLHS());
+            case BO_Div: {
+                const std::uint64_t whole = bound(binary->getLHS());
+                return whole && right && *right > 1
+                           ? std::max<std::uint64_t>(whole / std::uint64_t(*right), 1)
+                           : whole;
+            }
             case BO_Rem: {
                 const std::uint64_t n = bound(binary->getRHS());
                 return n ? std::max<std::uint64_t>(n - 1, 1) : bound(binary->getLHS());

@@ -90,7 +90,17 @@ bool has_a_rate(const Function& f) {
 // Steps below this part of a weight are always lost: a quarter of the spacing at 1.
 std::string lost_below(DType d) { return shown(100 * std::exp2(-significant_bits(d) - 1), 2) + " %"; }
 
+// An optimizer subtracts from the weights alone. A kernel that does it to two arrays keeps states of its own, as what
+// is left of a truncated difference.
+bool is_one_of_several(const Function& f, const Update& u) {
+    return std::ranges::any_of(f.updates, [&](const Update& other) {
+        return other.subtracts && !other.interpolates && other.param != u.param &&
+               is_low_precision(other.dtype);
+    });
+}
+
 Severity severity_of(const Function& f, const Update& u) {
+    if (is_one_of_several(f, u)) return Severity::note;
     if (u.master_optional || !has_a_rate(f)) return Severity::warning;
     return error_if_proven(u.dtype);
 }

@@ -8,6 +8,9 @@
 // Silent All of it inside the condition of the step; gradients that are zeroed every time.
 // Tests  testdata/lint/MP206.md, tests/analyzer/rules/scaler_accumulation_test.cpp
 
+#include <algorithm>
+#include <array>
+
 #include "analyzer/analyses/protocol.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/rules/rule.hpp"
@@ -25,8 +28,24 @@ Finding finding_of(const Violation& v, std::string message, std::string fix) {
             .function = {}};
 }
 
+// A method for unscale_ alone, which catches what it raises. A handler around a whole step does not know what went
+// before.
+bool is_caught(const RuleContext& context, const Function& caller, const Call& call) {
+    const Function* method = context.program.definition(call.callee);
+    if (!method) method = &caller;
+    const auto belongs_to_step = [](const Call& other) {
+        return any_of(leaf(other.name.str()), std::array<std::string_view, 3>{"step", "update", "backward"});
+    };
+    if (std::ranges::any_of(method->calls, belongs_to_step)) return false;
+    return std::ranges::any_of(method->calls, [&](const Call& c) {
+        return leaf(c.name.str()) == "unscale_" && c.block < method->flow.size() &&
+               std::ranges::any_of(method->flow[c.block].to, &Edge::raises);
+    });
+}
+
 void check(const RuleContext& context, Findings& out) {
     for (const Violation& v : violations_of(context, Defect::unscaled_twice)) {
+        if (is_caught(context, *v.at.function, v.at.call())) continue;
         Finding made =
             finding_of(v,
                        "unscale_ comes again before the step: a path leads from here past step and "

@@ -14,9 +14,13 @@ TEST(PythonCode, TestsAndBenchmarksAreKnownByTheirPath) {
          {"/p/benchmarks/a.py", "/p/bench_a.py", "/p/benchmark_a.cu", "/p/benchmark.py", "bench/a.py",
           "/p/bench.py", "/p/profile_step.py", "/p/ab_benchmark.py"})
         EXPECT_EQ(code_kind(path), CodeKind::benchmark) << path;
-    for (const std::string_view path : {"/p/3rdparty/cutlass/a.h", "third_party/a.cu", "/p/vendor/x/a.py"})
+    for (const std::string_view path :
+         {"/p/3rdparty/cutlass/a.h", "third_party/a.cu", "/p/vendor/x/a.py",
+          "flash-attention-2.8.0/flash_attn/ref.py", "deps/cub-v1.17/block.cuh"})
         EXPECT_EQ(code_kind(path), CodeKind::vendored) << path;
-    for (const std::string_view path : {"/p/latest/a.py", "/p/testdata/a.py", "/p/contest.py", "/p/train.py"})
+    for (const std::string_view path :
+         {"/p/latest/a.py", "/p/testdata/a.py", "/p/contest.py", "/p/train.py", "kit-2/train.py", "gpt-2.py",
+          "release-notes/train.py", "a-1./train.py", "2.0/train.py"})
         EXPECT_EQ(code_kind(path), CodeKind::product) << path;
 }
 
