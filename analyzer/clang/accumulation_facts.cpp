@@ -115,10 +115,19 @@ bool Flow::is_certain(const Step& step, const std::vector<const Stmt*>& loops) c
     if (step.frame && !terms.body_of(step.frame).always_runs(step.write->site, nullptr)) return false;
     if (std::ranges::any_of(loops, [&](const Stmt* loop) { return body.ends_early(loop); })) return false;
     return std::ranges::all_of(body.writes_to(step.place.base), [&](const Write* w) {
-        return !body.contains(loops.back(), w->site) || std::ranges::any_of(steps, [&](const Step& other) {
-            return (other.write == w || (other.call && other.call == w->site)) && accumulate(other);
-        });
+        return !body.contains(loops.back(), w->site) || adders().contains(w) || adders().contains(w->site);
     });
+}
+
+const std::set<const void*>& Flow::adders() const {
+    if (adders_) return *adders_;
+    adders_.emplace();
+    for (const Step& step : steps) {
+        if (!accumulate(step)) continue;
+        adders_->insert(step.write);
+        if (step.call) adders_->insert(step.call);
+    }
+    return *adders_;
 }
 
 Accumulation Flow::describe(const Step& step, const Accumulate& found,

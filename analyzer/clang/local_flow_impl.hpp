@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "analyzer/clang/local_flow.hpp"
@@ -53,6 +54,7 @@ struct Flow {
     std::vector<Step> steps;           // of the root and its helpers, in text order of the root
     std::vector<Step> library_stores;  // cub::BlockStore and its like; targets are pointers
     std::deque<Write> library_writes;  // of library_stores
+    mutable std::optional<std::set<const void*>> adders_;
 
     // accumulations.cpp
     Step step_of(const Write&, const Frame*, const clang::Stmt* site, const clang::CallExpr*) const;
@@ -72,6 +74,8 @@ struct Flow {
     std::vector<const clang::Stmt*> gathering_loops(const Step&) const;
     bool restarts(const Step&, const clang::Stmt* loop) const;
     bool is_certain(const Step&, const std::vector<const clang::Stmt*>& loops) const;
+    // The writes that accumulate, and the calls of helpers that do; found once.
+    const std::set<const void*>& adders() const;
     Storage storage_of(const Place&) const;
     bool is_low_precision_value(Term) const;
     bool refills(const Step&, const Write&) const;
