@@ -15,6 +15,8 @@ namespace {
 
 using namespace clang;
 
+// An update of weights has a few summands. The sums of a product that is unrolled by hand open into each other without end.
+constexpr unsigned kMostOpened = 64;
 constexpr unsigned kDeepest = 6;  // limit on variables and selections that are expanded to find the
                                   // summands of a value
 
@@ -86,6 +88,7 @@ public:
         if (step.write->kind == WriteKind::add || step.write->kind == WriteKind::subtract)
             summands_.push_back({false, step.target, {}});
         add_summands(value, step.write->kind == WriteKind::subtract, 0);
+        if (opened_ > kMostOpened) summands_.clear();
     }
 
     bool depends(Term t) const {
@@ -249,8 +252,9 @@ private:
     }
 
     void add_summands(Term t, bool negative, unsigned depth) {
-        if (!t || depth > kDeepest) return;
+        if (!t || depth > kDeepest || opened_ > kMostOpened) return;
         for (Summand s : flow_.terms.summands(t)) {
+            if (++opened_ > kMostOpened) return;
             if (negative) s.negative = !s.negative;
             if (!open(s, depth)) summands_.push_back(std::move(s));
         }
@@ -346,6 +350,7 @@ private:
     const Step& step_;
     Term value_;
     std::vector<Summand> summands_;
+    unsigned opened_ = 0;
     std::set<const VarDecl*> seen_;
 };
 
