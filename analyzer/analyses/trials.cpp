@@ -170,6 +170,22 @@ bool only_measures(const RuleContext& context, Symbol file) {
     return times || !updates_weights(program);
 }
 
+bool is_unread(const Program& program, const Function& f, const Call& made) {
+    const std::string_view name = made.result.name.str();
+    if (name.empty() || name.find('.') != std::string_view::npos) return false;
+    if (is_statements(f) && !is_behind_branch(f, made.block)) return false;
+    const auto reads = [&](const Operand& o) {
+        const std::string_view is = o.name.str();
+        return is.starts_with(name) && (is.size() == name.size() || is[name.size()] == '.');
+    };
+    return std::ranges::none_of(functions_of(program, f.span.file), [&](const Function* other) {
+        return std::ranges::any_of(other->returned, reads) ||
+               std::ranges::any_of(other->calls,
+                                   [&](const Call& c) { return std::ranges::any_of(c.args, reads); }) ||
+               std::ranges::any_of(other->aliases, [&](const Alias& a) { return a.of.str() == name; });
+    });
+}
+
 bool is_never_called(const RuleContext& context, const Function& f) {
     const bool is_plain =
         is_python(f) && f.parent_class.empty() && f.annotations.empty() && !is_statements(f);

@@ -26,6 +26,10 @@ bool is_named(const Program&, std::string_view name);
 // A function of a script that nothing in the program calls or names, while the script's own statements call others.
 bool is_never_called(const RuleContext&, const Function&);
 
+// What the function makes and no statement of the file reads: an optimizer that takes no step. Statements of a module
+// make it for other files or cells, except behind a branch (`if __name__ == ...`).
+bool is_unread(const Program&, const Function&, const Call& made);
+
 // The constant of the file that keeps control from what stands here: `DEBUG = False`, and `if DEBUG:` around it.
 const Definition* constant_that_excludes(const RuleContext&, const Function&, const SourceSpan& at);
 

@@ -90,8 +90,7 @@ bool has_a_rate(const Function& f) {
 // Steps below this part of a weight are always lost: a quarter of the spacing at 1.
 std::string lost_below(DType d) { return shown(100 * std::exp2(-significant_bits(d) - 1), 2) + " %"; }
 
-// An optimizer subtracts from the weights alone. A kernel that does it to two arrays keeps states of its own, as what
-// is left of a truncated difference.
+// An optimizer subtracts from the weights alone; a kernel that does it to two arrays keeps states of its own.
 bool is_one_of_several(const Function& f, const Update& u) {
     return std::ranges::any_of(f.updates, [&](const Update& other) {
         return other.subtracts && !other.interpolates && other.param != u.param &&
@@ -141,7 +140,7 @@ private:
         return *shards_;
     }
 
-    // A name, or what it stands for: steps = accelerator.deepspeed_plugin.gradient_accumulation_steps.
+    // Or by what a name stands for: steps = accelerator.deepspeed_plugin.gradient_accumulation_steps.
     static bool names_sharding(const Function& f) {
         const auto is_name = [](Symbol text) {
             return mentions(text.str(), "deepspeed") || mentions(text.str(), "fsdp") ||
@@ -280,25 +279,6 @@ bool has_large_group(const Function& f, const Operand& groups) {
                const Call* group = call_of(f, item);
                return group && group->name.str() == "dict" && is_large_rate(keyword_argument(*group, "lr"));
            });
-}
-
-// What the function makes and no statement of the file reads: an optimizer that takes no step. Statements of a module
-// make it for other files, or for the next cell of a notebook; what is behind a branch of them (`if __name__ == ...`) is
-// for this file.
-bool is_unread(const Program& program, const Function& f, const Call& made) {
-    const std::string_view name = made.result.name.str();
-    if (name.empty() || name.find('.') != std::string_view::npos) return false;
-    if (is_statements(f) && !is_behind_branch(f, made.block)) return false;
-    const auto reads = [&](const Operand& o) {
-        const std::string_view is = o.name.str();
-        return is.starts_with(name) && (is.size() == name.size() || is[name.size()] == '.');
-    };
-    return std::ranges::none_of(functions_of(program, f.span.file), [&](const Function* other) {
-        return std::ranges::any_of(other->returned, reads) ||
-               std::ranges::any_of(other->calls,
-                                   [&](const Call& c) { return std::ranges::any_of(c.args, reads); }) ||
-               std::ranges::any_of(other->aliases, [&](const Alias& a) { return a.of.str() == name; });
-    });
 }
 
 // Where a module in half, or one of unknown dtype out of a checkpoint, is trained.

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import unittest
 
-from traced import PYTHON, TRACE, TracedTest, needs_torch
+from traced import PYTHON, TRACE, TracedTest, has_torch, needs_torch
 
 HEAD = """
 import os, sys, torch
@@ -156,7 +156,10 @@ for step in range(2):
             for number, line in enumerate(f, 1):
                 lines[line.partition("  # ")[2].strip()] = f"train.py:{number}"
         found = {m["dtype"]: m["source"] for m in self.ops(report, "aten::mul", layer="Net")}
-        self.assertEqual(found, {"fp32": lines["in fp32"], "bf16": lines["rounds the number too"]})
+        self.assertEqual(found["fp32"], lines["in fp32"])
+        # The kernel of torch 1.13 rounds the result alone.
+        worst = ("rounds the number too",) if has_torch(2) else ("one rounding", "rounds the number too")
+        self.assertIn(found["bf16"], [lines[of] for of in worst])
         backward = self.one(report, "aten::tanh_backward", phase="backward", layer="Net")
         self.assertEqual(backward["source"], lines["whose backward it is"])
 

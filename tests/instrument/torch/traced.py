@@ -21,11 +21,14 @@ LONG = os.environ.get("MP_LONG") == "1"
 FOREIGN = ("MP_TRACE", "TORCH", "RANK", "LOCAL_RANK", "WORLD_SIZE")
 
 
+def has_torch(least=1):
+    probe = [PYTHON, "-c", f"import torch, sys; sys.exit(int(torch.__version__.split('.')[0]) < {least})"]
+    return os.path.exists(PYTHON) and subprocess.run(probe, capture_output=True).returncode == 0
+
+
 def needs_torch(least=1):
     """Skips a class of tests where PYTHON has no torch, or an older one."""
-    probe = [PYTHON, "-c", f"import torch, sys; sys.exit(int(torch.__version__.split('.')[0]) < {least})"]
-    found = os.path.exists(PYTHON) and subprocess.run(probe, capture_output=True).returncode == 0
-    return unittest.skipUnless(found, f"skipped: {PYTHON} has no torch {least}")
+    return unittest.skipUnless(has_torch(least), f"skipped: {PYTHON} has no torch {least}")
 
 
 class TracedTest(unittest.TestCase):
