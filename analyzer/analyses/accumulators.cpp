@@ -133,7 +133,7 @@ public:
                        .fact = &a,
                        .dtype = is.dtype,
                        .proven = is.proven && is_proven_low(is.dtype),
-                       .certain = runs_in_each_round(f, call.block) && std::ranges::none_of(f.calls, writes),
+                       .certain = std::ranges::none_of(f.calls, writes) && runs_in_each_round(f, call.block),
                        .over_steps = steps,
                        .added = sides.added,
                        .notes = std::move(is.chain)});

@@ -163,10 +163,6 @@ std::string_view library_with_files_of(const RuleContext& context, std::string_v
     return {};
 }
 
-}  // namespace
-
-namespace {
-
 // flash-attention-2.8.0, cub-v1.17: a release of another project.
 bool is_release(std::string_view folder) {
     std::string_view version = folder.substr(folder.rfind('-') + 1);

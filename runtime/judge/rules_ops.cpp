@@ -104,6 +104,8 @@ bool rounds_result_only(const OpRecord& op) {
     return op.op.starts_with("aten::") && is_elementwise(op.op) && op.phase != Phase::optimizer;
 }
 
+bool is_cost_of_kernel(const OpRecord& op) { return is_kernel_of_torch(op) || rounds_result_only(op); }
+
 // A note, unless the error is large beside the kernel's results and explains a material part of the update's error:
 // most of it, or a good part if the loss is no longer the fp32 loss.
 Severity severity_of_kernel(const Case& c, const OpRecord& op, double share) {
@@ -129,7 +131,7 @@ std::optional<Introduced> introduced_by(const Case& c, const GradientShares& sha
     if (!(floors > warn)) return std::nullopt;
     // The same rounding error repeats, and one rounding can cost up to 2.35 floors.
     if (few_values(op) && floors <= kOneRoundingAtMost * 1.01 * floor) return std::nullopt;
-    if (is_kernel_of_torch(op) || rounds_result_only(op)) {
+    if (is_cost_of_kernel(op)) {
         const double share = shares.of(op, relative(op.loc_error_squares, op.loc_squares)).sampled;
         return Introduced{&sum, floors, floor, warn, severity_of_kernel(c, op, share), share};
     }
@@ -219,7 +221,7 @@ Finding introduced_finding(const Case& c, const std::vector<Introduced>& group) 
     f.advice = advice_for(op);
     if (f.severity == Severity::note)
         make_kernel_note(c, f, worst);
-    else if (is_kernel_of_torch(op) || rounds_result_only(op))
+    else if (is_cost_of_kernel(op))
         f.message += "; it explains " + percent(worst.gradient_share) + " of the gradients' error";
     return f;
 }
