@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/control_flow.hpp"
 #include "analyzer/analyses/dataflow.hpp"
 #include "analyzer/analyses/module_dtypes.hpp"
 #include "analyzer/analyses/python_code.hpp"
@@ -62,44 +63,6 @@ bool changes(const Call& call, Symbol total) {
     return call.in_place && !is_sum && !call.args.empty() && call.args[0].name == total;
 }
 
-// The head of the innermost loop around the block that begins at `last` or before. Blocks are in the order of the text,
-// so an edge that does not go forward leads to a head.
-std::optional<std::uint32_t> loop_around(const Function& f, std::uint32_t block, std::uint32_t last) {
-    for (std::uint32_t head = last + 1; head-- > 0;) {
-        bool repeats = false;
-        for (std::uint32_t from = head; from < f.flow.size() && !repeats; ++from)
-            repeats = std::ranges::any_of(f.flow[from].to, [&](const Edge& e) { return e.to == head; });
-        if (repeats && reaches(f, block, head)) return head;
-    }
-    return std::nullopt;
-}
-
-// Whether a round of the loop can miss the block, or leave the loop.
-bool can_miss(const Function& f, std::uint32_t head, std::uint32_t block) {
-    for (std::uint32_t at = head; at < f.flow.size(); ++at) {
-        if (!reaches(f, head, at) || !reaches(f, at, head)) continue;
-        if (at != head && f.flow[at].leaves) return true;
-        for (const Edge& edge : f.flow[at].to) {
-            const bool stays = reaches(f, edge.to, head);
-            if (at != head && !stays && !edge.raises) return true;
-            if (at == head && stays && edge.to != block && reaches(f, edge.to, head, block)) return true;
-        }
-    }
-    return false;
-}
-
-// Whether each round of all loops around the block runs it.
-bool runs_in_each_round(const Function& f, std::uint32_t block) {
-    std::uint32_t inner = block, last = block;
-    while (const auto head = loop_around(f, inner, last)) {
-        if (can_miss(f, *head, inner)) return false;
-        if (*head == 0) break;
-        inner = *head;
-        last = *head - 1;
-    }
-    return true;
-}
-
 bool is_loss(const Call& call) { return traits_of(call.op).has(Trait::loss); }
 
 class Finder {
@@ -133,7 +96,7 @@ public:
                        .fact = &a,
                        .dtype = is.dtype,
                        .proven = is.proven && is_proven_low(is.dtype),
-                       .certain = std::ranges::none_of(f.calls, writes) && runs_in_each_round(f, call.block),
+                       .certain = std::ranges::none_of(f.calls, writes) && ControlFlow(f).runs_in_each_round(f, call.block),
                        .over_steps = steps,
                        .added = sides.added,
                        .notes = std::move(is.chain)});

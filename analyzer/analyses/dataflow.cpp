@@ -87,20 +87,6 @@ const Call* consumer(const Function& f, const Call& call, const CallTest& test) 
     return index == kNone || found == f.calls.end() ? nullptr : &*found;
 }
 
-bool reaches(const Function& f, std::uint32_t from, std::uint32_t to, std::uint32_t without) {
-    if (from == to || f.flow.empty()) return true;
-    std::vector<char> seen(f.flow.size());
-    std::vector<std::uint32_t> open{from};
-    while (!open.empty()) {
-        const std::uint32_t at = open.back();
-        open.pop_back();
-        if (at >= f.flow.size() || at == without || seen[at]++) continue;
-        if (at == to) return true;
-        for (const Edge& edge : f.flow[at].to) open.push_back(edge.to);
-    }
-    return false;
-}
-
 std::string rewritten(const Operand& argument, std::string_view value) {
     if (argument.keyword.empty()) return std::string(value);
     return std::string(argument.keyword.str()) + "=" + std::string(value);

@@ -34,10 +34,6 @@ bool are_of_adapters(const Function&, const Operand& parameters);
 // A call that takes the result of this one; nullptr when there is none for which the test holds.
 const Call* consumer(const Function&, const Call&, const CallTest&);
 
-// Whether control can go from one block to another, without the block `without`.
-bool reaches(const Function&, std::uint32_t from, std::uint32_t to,
-             std::uint32_t without = ~std::uint32_t{0});
-
 // What to write over the span of an argument, which holds its keyword too: "dtype=torch.float32".
 std::string rewritten(const Operand& argument, std::string_view value);
 

@@ -89,8 +89,7 @@ Paths::Body& Paths::body(const Function& f) {
         const bool matters = item.mask || item.unseen != Item::Unseen::none || !c.result.name.empty();
         if (c.block < made.blocks.size() && matters) made.blocks[c.block].push_back(item);
     }
-    find_dominators(f, made);
-    find_loops(f, made);
+    made.flow = ControlFlow(f);
     find_reach(f, made);
     find_tracked(f, made);
     find_aliases(f, made);
@@ -118,17 +117,12 @@ bool Paths::goes_on_inside(const Function& own, bool clips) const {
 // A function that only calls another one, once: its paths are those of the other.
 bool Paths::only_forwards(const Function& f) {
     const Body& own = body(f);
-    const auto repeats = [&](const Call& c) {
-        return std::ranges::any_of(own.loops, [&](const auto& loop) {
-            return c.block < loop.second.size() && loop.second[c.block];
-        });
-    };
     std::size_t calls = 0;
     for (const Call& c : f.calls) {
         if (event_of(f, c).kind != none) return false;
         const Function* const callee = c.callee.empty() ? nullptr : program_.definition(c.callee);
         if (!callee || !mask(*callee)) continue;
-        if (callee == &f || repeats(c) || ++calls > 1) return false;
+        if (callee == &f || own.flow.is_in_loop(c.block) || ++calls > 1) return false;
     }
     return calls == 1;
 }
@@ -154,88 +148,7 @@ Paths::Item::Unseen Paths::unseen_by(const Function& f, const Call& c, const Ite
 }
 
 bool Paths::dominates(const Body& body, std::uint32_t a, std::uint32_t b) {
-    if (a == Obligation::kOutside) return true;
-    for (std::size_t steps = 0; steps <= body.dominator.size(); ++steps) {
-        if (a == b) return true;
-        if (b == 0 || b >= body.dominator.size() || body.dominator[b] == Obligation::kOutside) return false;
-        b = body.dominator[b];
-    }
-    return false;
-}
-
-// Cooper, Harvey, Kennedy: A Simple, Fast Dominance Algorithm.
-void Paths::find_dominators(const Function& f, Body& body) const {
-    const std::size_t n = block_count(f);
-    body.dominator.assign(n, Obligation::kOutside);
-    std::vector<std::uint32_t> order, number(n, Obligation::kOutside);
-    std::vector<std::vector<std::uint32_t>> before(n);
-    std::vector<std::pair<std::uint32_t, std::size_t>> stack{{0, 0}};
-    std::vector<char> seen(n, 0);
-    seen[0] = 1;
-    while (!stack.empty() && !f.flow.empty()) {
-        auto& [b, at] = stack.back();
-        const std::uint32_t from = b;
-        if (at >= f.flow[from].to.size()) {
-            number[from] = static_cast<std::uint32_t>(order.size());
-            order.push_back(from);
-            stack.pop_back();
-            continue;
-        }
-        const Edge& e = f.flow[from].to[at++];
-        if (e.raises || e.to >= n) continue;
-        before[e.to].push_back(from);
-        if (!seen[e.to]) seen[e.to] = 1, stack.emplace_back(e.to, 0);
-    }
-    body.dominator[0] = 0;
-    const auto meet = [&](std::uint32_t a, std::uint32_t b) {
-        while (a != b) {
-            while (number[a] < number[b]) a = body.dominator[a];
-            while (number[b] < number[a]) b = body.dominator[b];
-        }
-        return a;
-    };
-    for (bool changed = true; changed;) {
-        changed = false;
-        for (auto b = order.rbegin(); b != order.rend(); ++b) {
-            if (*b == 0) continue;
-            std::uint32_t best = Obligation::kOutside;
-            for (const std::uint32_t p : before[*b])
-                if (body.dominator[p] != Obligation::kOutside)
-                    best = best == Obligation::kOutside ? p : meet(best, p);
-            if (best != body.dominator[*b]) body.dominator[*b] = best, changed = true;
-        }
-    }
-}
-
-// The natural loops, and the blocks that every way out of the function has passed.
-void Paths::find_loops(const Function& f, Body& body) const {
-    const std::size_t n = body.blocks.size();
-    std::vector<std::vector<std::uint32_t>> before(n);
-    body.always.assign(n, 1);
-    const auto is_reached = [&](std::size_t b) {
-        return b == 0 || body.dominator[b] != Obligation::kOutside;
-    };
-    for (std::uint32_t b = 0; b < f.flow.size(); ++b) {
-        if (!is_reached(b)) continue;
-        for (const Edge& e : f.flow[b].to)
-            if (!e.raises && e.to < n) before[e.to].push_back(b);
-        for (std::uint32_t a = 0; a < n && f.flow[b].leaves; ++a)
-            if (body.always[a] && !dominates(body, a, b)) body.always[a] = 0;
-    }
-    for (std::uint32_t head = 0; head < n; ++head)
-        for (const std::uint32_t last : before[head]) {
-            if (!dominates(body, head, last)) continue;
-            std::vector<char>& inside = body.loops.try_emplace(head, n, 0).first->second;
-            inside[head] = 1;
-            std::vector<std::uint32_t> pending{last};
-            while (!pending.empty()) {
-                const std::uint32_t b = pending.back();
-                pending.pop_back();
-                if (inside[b]) continue;
-                inside[b] = 1;
-                pending.insert(pending.end(), before[b].begin(), before[b].end());
-            }
-        }
+    return a == Obligation::kOutside || body.flow.dominates(a, b);
 }
 
 namespace {

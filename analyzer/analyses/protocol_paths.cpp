@@ -104,8 +104,7 @@ void Paths::leave(Frame& frame, const Visit& visit, const PathState& state, std:
         if (ways[i] != Way::open) continue;
         branch(frame, block, i, ways, leaves, after[i]);
         const std::uint32_t to = from.to[i].to;
-        const auto loop = frame.body->loops.find(to);
-        const bool again = loop != frame.body->loops.end() && loop->second[block];
+        const bool again = frame.body->flow.is_in_loop(block, to);
         next.push_back({to, again, std::move(after[i])});
     }
     if (leaves) add_once(exits, state);
@@ -120,12 +119,10 @@ void Paths::add_assumed(PathState& state, const Assumed& added) {
 // A loop runs at least once: a path around it proves nothing, because nobody trains without batches, and no
 // list of optimizers is empty.
 bool Paths::enters_loop(const Frame& frame, std::uint32_t block, std::vector<Way>& ways) {
-    const auto loop = frame.body->loops.find(block);
-    if (loop == frame.body->loops.end()) return false;
+    const ControlFlow& flow = frame.body->flow;
+    if (!flow.is_in_loop(block, block)) return false;
     const auto& to = frame.function->flow[block].to;
-    const auto stays = [&](std::size_t i) {
-        return to[i].to < loop->second.size() && loop->second[to[i].to];
-    };
+    const auto stays = [&](std::size_t i) { return flow.is_in_loop(to[i].to, block); };
     bool enters = false;
     for (std::size_t i = 0; i < ways.size(); ++i) enters |= ways[i] == Way::open && stays(i);
     for (std::size_t i = 0; i < ways.size() && enters; ++i)
@@ -140,8 +137,8 @@ bool Paths::is_independent(const Frame& frame, Duty duty, std::uint32_t opener, 
     const auto is_flag = [](const Edge& e) { return e.raises || !e.condition.empty(); };
     if (duty != Duty::finish || opener >= flow.size() || std::ranges::any_of(flow[block].to, is_flag))
         return false;
-    std::uint32_t guard = frame.body->dominator[opener];
-    for (; guard < flow.size() && !dominates(*frame.body, guard, block); guard = frame.body->dominator[guard])
+    std::uint32_t guard = frame.body->flow.dominator(opener);
+    for (; guard < flow.size() && !dominates(*frame.body, guard, block); guard = frame.body->flow.dominator(guard))
         if (flow[guard].to.size() > 1 && !std::ranges::all_of(flow[guard].to, is_flag)) return false;
     return guard < flow.size() && std::ranges::all_of(flow[guard].to, is_flag);
 }
@@ -149,7 +146,7 @@ bool Paths::is_independent(const Frame& frame, Duty duty, std::uint32_t opener, 
 bool Paths::is_under(const Frame& frame, std::uint32_t opener, Symbol condition) {
     const auto& flow = frame.function->flow;
     for (std::uint32_t b = opener; b < flow.size() && b != 0;) {
-        const std::uint32_t guard = frame.body->dominator[b];
+        const std::uint32_t guard = frame.body->flow.dominator(b);
         if (guard >= flow.size() || guard == b) return false;
         for (const Edge& e : flow[guard].to)
             if (e.condition == condition && dominates(*frame.body, e.to, opener)) return true;
@@ -224,8 +221,7 @@ void Paths::enter_callee(const Frame& frame, std::uint32_t block, PathState& ent
 void Paths::leave_callee(const Frame& inner, std::uint32_t block, const PathState& before,
                          PathState& after) const {
     const auto seen_outside = [&](std::uint32_t opener) {
-        const bool always = opener == Obligation::kOutside ||
-                            (opener < inner.body->always.size() && inner.body->always[opener]);
+        const bool always = opener == Obligation::kOutside || inner.body->flow.is_on_every_way(opener);
         return always ? block : Obligation::kSomewhere;
     };
     for (ScalerState& s : after.scalers) {

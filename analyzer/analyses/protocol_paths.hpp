@@ -7,6 +7,7 @@
 #include <functional>
 #include <unordered_map>
 
+#include "analyzer/analyses/control_flow.hpp"
 #include "analyzer/analyses/protocol_state.hpp"
 
 namespace mp::lint {
@@ -60,10 +61,8 @@ private:
     struct Body {
         std::vector<std::vector<Item>> blocks;
         std::array<std::vector<char>, kDuties> settles, claims;  // per block: reachable from it
-        std::vector<std::uint32_t> dominator;
-        std::vector<char> always;     // per block: no way through the function avoids it
+        ControlFlow flow;
         std::vector<Symbol> tracked;  // conditions that decide whether something happens
-        std::unordered_map<std::uint32_t, std::vector<char>> loops;  // blocks of a loop, by its head
         std::unordered_map<Symbol, Alias> aliases;  // with the attributes of objects that are made here
         std::unordered_map<Symbol, Symbol> resolved;
     };
@@ -84,10 +83,8 @@ private:
     void find_masks();
     void seed_masks();
     Body& body(const Function&);
-    void find_dominators(const Function&, Body&) const;
     void find_reach(const Function&, Body&) const;
     void find_tracked(const Function&, Body&) const;
-    void find_loops(const Function&, Body&) const;
     void find_aliases(const Function&, Body&) const;
     void add_attributes(const Function& of, const Function& in, Body&) const;
     Event event_of(const Function&, const Call&) const;

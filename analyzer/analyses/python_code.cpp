@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "analyzer/analyses/control_flow.hpp"
 #include "analyzer/analyses/support.hpp"
 
 namespace mp::lint {
@@ -52,21 +53,6 @@ bool tests_dtype(const Function& f, std::uint32_t block) {
 bool tests_cuda(const Function& f, std::uint32_t block) {
     return std::ranges::any_of(f.flow[block].to,
                                [](const Edge& edge) { return mentions(edge.condition.str(), "cuda"); });
-}
-
-// Whether control gets from `from` to `to` without coming through `avoided`.
-bool reaches(const Function& f, std::uint32_t from, std::uint32_t to, std::uint32_t avoided) {
-    std::vector<bool> seen(f.flow.size());
-    std::vector<std::uint32_t> open{from};
-    while (!open.empty()) {
-        const std::uint32_t block = open.back();
-        open.pop_back();
-        if (block == to) return true;
-        if (block == avoided || seen[block]) continue;
-        seen[block] = true;
-        for (const Edge& edge : f.flow[block].to) open.push_back(edge.to);
-    }
-    return false;
 }
 
 bool is_below(const RuleContext& context, Symbol file) {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "analyzer/analyses/dataflow.hpp"
+#include "analyzer/analyses/control_flow.hpp"
 
 namespace mp::lint {
 

@@ -13,7 +13,7 @@
 #include <algorithm>
 #include <array>
 
-#include "analyzer/analyses/dataflow.hpp"
+#include "analyzer/analyses/control_flow.hpp"
 #include "analyzer/analyses/engines.hpp"
 #include "analyzer/analyses/gradient_hooks.hpp"
 #include "analyzer/analyses/protocol.hpp"

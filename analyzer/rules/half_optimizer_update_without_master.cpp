@@ -24,6 +24,7 @@
 #include <utility>
 
 #include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/control_flow.hpp"
 #include "analyzer/analyses/dataflow.hpp"
 #include "analyzer/analyses/engines.hpp"
 #include "analyzer/analyses/module_dtypes.hpp"

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "analyzer/analyses/arguments.hpp"
-#include "analyzer/analyses/dataflow.hpp"
+#include "analyzer/analyses/control_flow.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/rules/rule.hpp"
 
