@@ -140,9 +140,20 @@ static bool is_loaded(const Expr& pointer) {
     return isa<ArraySubscriptExpr>(pointer) || (unary && unary->getOpcode() == UO_Deref);
 }
 
+// A class's own a[i].
+static const CXXOperatorCallExpr* subscript_in(Term t) {
+    const auto* op = dyn_cast<CXXOperatorCallExpr>(t.expr->IgnoreImplicit()->IgnoreParenImpCasts());
+    return op && op->getOperator() == OO_Subscript && op->getNumArgs() == 2 ? op : nullptr;
+}
+
 void Terms::place_of(Term t, Place& out, unsigned depth) const {
     if (!t || depth > kDeepest) return;
+    const Term written = t;
     t = strip(t);
+    // The body of the operator is looked into, and can hide the object: return View(p + i * stride);
+    const CXXOperatorCallExpr* index = subscript_in(written);
+    for (; index && index != t.expr; index = subscript_in({index->getArg(0), written.frame}))
+        out.address.push_back({index->getArg(1), written.frame});
     if (const VarDecl* variable = variable_in(t)) {
         if (variable->getType()->isReferenceType()) {
             if (const Expr* bound = body_of(t.frame).definition(variable))

@@ -55,6 +55,8 @@
 // host files sometimes name device helpers in templates that are never instantiated.
 #define MP_HD __host__ __device__
 #define MP_DEV __device__
+template <bool Holds> struct mp_only_if {};
+template <> struct mp_only_if<true> { typedef void type; };
 
 #define MP_VECTOR_1(T, E, A) struct __align__(A) T { E x; };
 #define MP_VECTOR_2(T, E, A) struct __align__(A) T { E x, y; };
