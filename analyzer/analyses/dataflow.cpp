@@ -15,6 +15,8 @@ namespace {
 // Origins further away than this many calls are not looked for.
 constexpr std::size_t kFarthest = 64;
 
+}  // namespace
+
 bool only_moves(const Call& call) {
     // Methods of Python that are no ops.
     constexpr std::array<std::string_view, 4> kMoves{"cuda", "cpu", "requires_grad_", "__getitem__"};
@@ -22,8 +24,6 @@ bool only_moves(const Call& call) {
     const std::string_view name = leaf(call.name.str());
     return traits_of(name).has(Trait::moves) || any_of(name, kMoves);
 }
-
-}  // namespace
 
 std::int32_t index_of(const Function& f, const Call& call) {
     const auto at = &call - f.calls.data();
@@ -76,6 +76,12 @@ const Call* origin(const Function& f, const Operand& value, const CallTest& test
 
 bool are_of_adapters(const Function& f, const Operand& parameters) {
     return origin(f, parameters, [](const Call& call) { return is_within(call.name.str(), "peft"); });
+}
+
+bool makes_random_numbers(const Call& call) {
+    constexpr std::array<std::string_view, 4> kRandom{"torch.rand", "torch.randn", "torch.randint",
+                                                      "torch.normal"};
+    return any_of(call.name.str(), kRandom);
 }
 
 const Call* consumer(const Function& f, const Call& call, const CallTest& test) {

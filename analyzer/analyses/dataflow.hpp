@@ -13,6 +13,8 @@ namespace mp::lint {
 
 std::int32_t index_of(const Function&, const Call&);
 
+// view, detach, contiguous, cuda: the elements stay as they are.
+bool only_moves(const Call&);
 // The call that made the value, looked for through calls that only move or reshape it: view, detach,
 // contiguous, cuda. nullptr when that is not known.
 const Call* producer(const Function&, const Operand&);
@@ -26,6 +28,9 @@ bool derives_from(const Function&, const Operand&, const OperandTest&);
 // The nearest call for which the test holds, on the way from the value to its origins.
 using CallTest = std::function<bool(const Call&)>;
 const Call* origin(const Function&, const Operand&, const CallTest&);
+
+// torch.randn(4, 18)
+bool makes_random_numbers(const Call&);
 
 // Whether the parameters are those of a model that peft has wrapped: what is trained are adapters, which are fp32
 // whatever the model is.

@@ -177,7 +177,11 @@ void Builder::assign_items(Node targets, const Value& value) {
             if (from >= 0 && static_cast<std::size_t>(from) < call->args.size()) {
                 const Operand& given = call->args[static_cast<std::size_t>(from)];
                 const Value held = given.name.empty() ? Value{} : load_dotted(given.name);
-                if (item.object.empty()) item.object = held.object;
+                if (item.object.empty()) {  // it is the object that was given
+                    item.object = held.object;
+                    item.is.call = given.call;
+                    item.is.param = given.param;
+                }
                 if (item.is.shape == Shape::other) item.is.shape = given.shape;
                 // An engine may cast the objects that it is given.
                 if (is_half(given.dtype)) item.is.dtype = given.dtype;

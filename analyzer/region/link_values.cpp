@@ -331,7 +331,7 @@ private:
         call.result.shape = names_.is_module(type) ? Shape::module : Shape::object;
     }
 
-    // nn.Sequential(...)(x), checkpoint(block, x): each of them may run.
+    // nn.Sequential(...)(x), checkpoint(block, x), DistributedDataParallel(net)(x): each of them may run.
     void connect_modules(const Function& f, Call& call) {
         for (const Values::Candidate& candidate : values_.callees(f, call.args[0])) {
             const Function* body = body_of(candidate);
@@ -419,11 +419,18 @@ private:
 
 }  // namespace
 
+// DistributedDataParallel.forward
+static bool runs_wrapped(std::string_view method) {
+    constexpr std::string_view kForward = ".forward";
+    return method.ends_with(kForward) &&
+           python::wraps_module(method.substr(0, method.size() - kForward.size()));
+}
+
 bool runs_modules(const Call& call) {
     const std::string_view name = call.name.str();
     return !call.args.empty() && call.callee.empty() &&
            (name == "torch.nn.Sequential.forward" || name == "torch.nn.Module.forward" ||
-            name == "torch.utils.checkpoint.checkpoint");
+            name == "torch.utils.checkpoint.checkpoint" || runs_wrapped(name));
 }
 
 bool may_write_operands(const Function& f, const Call& call) {

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "analyzer/python/library/library.hpp"
 #include "analyzer/python/library/library_tables.hpp"
 #include "analyzer/region/calls.hpp"
 
@@ -85,7 +86,8 @@ Symbol ObjectClasses::of_attribute(const Function& f, Symbol name) {
 
 Symbol ObjectClasses::of_call(const Function& f, const Call& call) {
     const std::string_view name = call.name.str();
-    if (returns_first_argument(name)) return call.args.empty() ? Symbol{} : of(f, call.args[0]);
+    if (const std::int32_t same = python::passes_on(call); same != kNone)
+        return of(f, call.args[static_cast<std::size_t>(same)]);
     // The name of a display has no dot. A context manager is entered, not called.
     const bool of_library = name.find('.') != std::string_view::npos && !name.starts_with('?') &&
                             call.result.shape != Shape::tensor && !leaf(name).ends_with("Parameter");

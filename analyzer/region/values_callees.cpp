@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "analyzer/python/library/library.hpp"
 #include "analyzer/region/calls.hpp"
 #include "analyzer/region/python_regions.hpp"
 #include "analyzer/region/tables.hpp"
@@ -56,6 +57,9 @@ bool Values::add_callees(const Function& f, const Operand& o, std::vector<Candid
         if (reads_item(*call) || is_next(*call)) return add_items(f, call->args[0], out, depth + 1);
         if (holds_modules(call->name.str())) return add_contents(f, *call, out, depth + 1);
         const bool of_library = call->name.str().find('.') != std::string_view::npos;
+        if (python::wraps_module(call->name.str()))
+            if (const std::int32_t inner = python::passes_on(*call); inner != kNone)
+                return add_callees(f, call->args[static_cast<std::size_t>(inner)], out, depth + 1);
         if (call->kind == CallKind::constructor && (of_library || names_.classes().knows(call->name))) {
             out.push_back({call->name, true});
             return true;

@@ -30,6 +30,7 @@
 #include "analyzer/analyses/regions.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/region/calls.hpp"
+#include "analyzer/region/tables.hpp"
 #include "analyzer/rules/rule.hpp"
 #include "kernels/numerics/op_traits.hpp"
 
@@ -73,11 +74,24 @@ bool others_rule(const Function& f, const Call& call) {
            variance_under_root(f, call);
 }
 
-// torch.randn(4, 18, dtype=half): the program makes up the data, to try something out.
+bool is_literal(const Function& f, const Operand& value) {
+    const Call* display = call_of(f, value);
+    return number_of(value) ||
+           (display && is_display(*display) &&
+            std::ranges::all_of(display->args, [&](const Operand& item) { return is_literal(f, item); }));
+}
+
+// torch.tensor([256., 1.], dtype=half), and such a tensor moved.
+bool is_made_of_literals(const Function& f, const Operand& value) {
+    constexpr std::array<std::string_view, 4> kFactories{"tensor", "constant", "full", "as_tensor"};
+    const Call* made = producer(f, value);
+    return made && any_of(leaf(made->name.str()), kFactories) && !made->args.empty() &&
+           is_literal(f, made->args.front());
+}
+
+// The program makes up the data, to try something out.
 bool is_made_up(const Function& f, const Operand& value) {
-    constexpr std::array<std::string_view, 4> kRandom{"torch.rand", "torch.randn", "torch.randint",
-                                                      "torch.normal"};
-    return origin(f, value, [&](const Call& call) { return any_of(call.name.str(), kRandom); }) != nullptr;
+    return is_made_of_literals(f, value) || origin(f, value, makes_random_numbers);
 }
 
 struct LowOperand {

@@ -10,9 +10,9 @@
 //        gradient-free scopes; tests, which compare precisions; casts
 //        whose result goes straight to a raw pointer, to flash attention or to apply() of an autograd function
 //        (kernels that autocast does not know);
-//        disabled regions; factories whose values half holds exactly (zeros, ones) or that are random. A note
-//        where a caller or a flag decides whether the region is open, and for a cast that only products of the
-//        function take, which round their inputs anyway.
+//        disabled regions; factories whose values half holds exactly (zeros, ones), and random numbers. A note
+//        where a caller or a flag decides whether the region is open, and for a cast that products alone take,
+//        here or in the functions that get it: they round their inputs anyway.
 // Tests  testdata/lint/MP101.md, tests/analyzer/rules/manual_cast_in_autocast_test.cpp
 
 #include <algorithm>
@@ -127,20 +127,54 @@ void report(const RuleContext& context, const Function& f, const Call& cast, con
     emit(context, f, std::move(finding), out);
 }
 
-// All that the function does with the value are products, which round their inputs to half anyway.
-bool feeds_products_alone(const RuleContext& context, const Function& f, const Call& cast,
-                          const Context& region) {
-    const Policy* policy = policy_of(context, region);
-    const std::int32_t index = index_of(f, cast);
-    const auto is_it = [&](const Operand& value) { return value.call == index; };
-    bool feeds = false;
-    for (const Call& call : f.calls) {
-        if (std::ranges::none_of(call.args, is_it)) continue;
-        if (!policy || policy->category(call.op) != Category::lower) return false;
-        feeds = true;
+// Whether products alone take a value, which round their inputs to half anyway: here, and in the functions that get it.
+class Products {
+public:
+    Products(const RuleContext& context, const Context& region)
+        : program_(context.program), policy_(policy_of(context, region)) {}
+
+    bool alone_take(const Function& f, const Call& cast) {
+        const std::int32_t index = index_of(f, cast);
+        return alone_take(f, [&](const Operand& value) { return value.call == index; }, 0);
     }
-    return feeds && std::ranges::none_of(f.returned, is_it);
-}
+
+private:
+    static constexpr std::size_t kMostCalls = 6;
+
+    bool alone_take(const Function& f, const OperandTest& is_it, std::size_t depth) {
+        const auto comes_from_it = [&](const Operand& value) { return is_it(moved_from(f, value)); };
+        if (!policy_ || depth > kMostCalls || std::ranges::any_of(f.returned, comes_from_it)) return false;
+        bool takes = false;
+        for (const Call& call : f.calls) {
+            const bool asks_for_size = is_integer(call.result.dtype);
+            if (only_moves(call) || asks_for_size || std::ranges::none_of(call.args, comes_from_it)) continue;
+            const bool is_product = policy_->category(call.op) == Category::lower;
+            if (!is_product && !alone_take_in(call, comes_from_it, depth + 1)) return false;
+            takes = true;
+        }
+        return takes;
+    }
+
+    // A function of the program, which gets the value as one of its parameters.
+    bool alone_take_in(const Call& call, const OperandTest& is_it, std::size_t depth) {
+        const Function* const callee = program_.definition(call.callee);
+        if (!callee) return false;
+        const Passed passed(call, *callee);
+        bool takes = false;
+        for (std::size_t p = 0; p < callee->params.size(); ++p) {
+            if (!passed[p] || !is_it(*passed[p])) continue;
+            const auto is_param = [&](const Operand& value) {
+                return value.param == static_cast<std::int32_t>(p) && value.refers.empty();
+            };
+            if (!alone_take(*callee, is_param, depth)) return false;
+            takes = true;
+        }
+        return takes;
+    }
+
+    const Program& program_;
+    const Policy* policy_;
+};
 
 // DeepSpeed keeps the weights of its engine in half by a configuration, and wants its inputs so.
 bool is_beside_deepspeed(const RuleContext& context, const Function& f) {
@@ -153,8 +187,10 @@ void check_cast(const RuleContext& context, const Function& f, const Call& call,
     if (call.result.shape != Shape::tensor && call.result.shape != Shape::other) return;
     const Context* region = training_region(context, f, call);
     if (!region || knows_what_it_does(f) || feeds_a_pointer(f, call) || feeds_a_kernel(f, call)) return;
+    const Call* const source = call.args.empty() ? nullptr : producer(f, call.args.front());
+    if (source && makes_random_numbers(*source)) return;
     if (is_python(f) && feeds_autograd_function(context, f, call)) return;
-    const bool harmless = feeds_products_alone(context, f, call, *region) || is_beside_deepspeed(context, f);
+    const bool harmless = Products(context, *region).alone_take(f, call) || is_beside_deepspeed(context, f);
     const Severity severity = harmless ? Severity::note : severity_in(*region);
     report(context, f, call, *region, severity,
            "cast to " + std::string(label(call.result.dtype)) + " by hand inside " + describe(*region) +
@@ -224,7 +260,7 @@ void check_factory(const RuleContext& context, const Function& f, const Call& ca
 }
 
 // net.to(device) only moves a module that is half already.
-bool only_moves(const Call& call) {
+bool moves_module(const Call& call) {
     return leaf(call.name.str()) == "to" && std::none_of(call.args.begin() + 1, call.args.end(),
                                                          [](const Operand& a) { return is_half(a.dtype); });
 }
@@ -237,7 +273,7 @@ const Call* module_cast(const Function& f, const Call& run) {
     for (const Call& call : f.calls) {
         if (&call == &run) break;
         if (!is_cast_to_half(call) || call.result.shape != Shape::module || call.args.empty()) continue;
-        if (only_moves(call)) continue;
+        if (moves_module(call)) continue;
         const bool is_same =
             (!module.name.empty() && (call.args[0].name == module.name || call.result.name == module.name)) ||
             module.call == static_cast<std::int32_t>(&call - f.calls.data());

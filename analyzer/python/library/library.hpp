@@ -43,6 +43,9 @@ Symbol class_of_item(const Call& call, std::size_t item);
 // calls.
 std::int32_t passes_on(const Call& call);
 
+// Whether it is a class of such wrappers.
+bool wraps_module(std::string_view qualified);
+
 // The same for one item of a tuple result: accelerator.prepare(net, optimizer).
 std::int32_t passes_on_item(const Call& call, std::size_t item);
 

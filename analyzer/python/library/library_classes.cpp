@@ -156,6 +156,10 @@ std::int32_t passes_on(const Call& call) {
     return passes ? find_argument(call, passes->front()) : kNone;
 }
 
+bool wraps_module(std::string_view qualified) {
+    return find_list("passes", qualified) && is_class(qualified);
+}
+
 std::int32_t passes_on_item(const Call& call, std::size_t item) {
     const auto* items = find_list("items", call.name.str());
     if (!items) return kNone;
