@@ -63,6 +63,13 @@ bool changes(const Call& call, Symbol total) {
     return call.in_place && !is_sum && !call.args.empty() && call.args[0].name == total;
 }
 
+// total += model(x, y): a model whose code is not known may compute its loss in fp32.
+bool is_returned_by_model(const Function& f, const Operand& added) {
+    constexpr std::array<std::string_view, 2> kRuns{"forward", "__call__"};
+    const Call* made = producer(f, added);
+    return made && any_of(leaf(made->name.str()), kRuns);
+}
+
 bool is_loss(const Call& call) { return traits_of(call.op).has(Trait::loss); }
 
 class Finder {
@@ -85,6 +92,7 @@ public:
         if (std::ranges::any_of(f.calls, starts_anew)) return;
         if (!sides.total || computed_from_total(f, a, *sides.added)) return;
         TensorDType is = dtype_of(f, a, call, sides);
+        if (is.output && is_returned_by_model(f, *sides.added)) return;
         // A dtype that only some caller passes is not evidence for a total.
         const bool guessed = sides.added->param != kNone && !is.proven;
         if (!is_low_precision(is.dtype) || guessed) return;
@@ -96,7 +104,8 @@ public:
                        .fact = &a,
                        .dtype = is.dtype,
                        .proven = is.proven && is_proven_low(is.dtype),
-                       .certain = std::ranges::none_of(f.calls, writes) && ControlFlow(f).runs_in_each_round(f, call.block),
+                       .certain = std::ranges::none_of(f.calls, writes) &&
+                                  ControlFlow(f).runs_in_each_round(f, call.block),
                        .over_steps = steps,
                        .added = sides.added,
                        .notes = std::move(is.chain)});

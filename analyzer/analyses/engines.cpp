@@ -206,6 +206,23 @@ bool only_runs(const Function& f) {
     return calls("eval") && !calls("train") && !calls("backward");
 }
 
+bool only_serves_inference(const Program& program, const Function& f) {
+    constexpr std::array<std::string_view, 4> kTrains{"backward", "fit", "train", "training_step"};
+    const auto callers = closure({&f}, [&](const Function& at, const auto& add) {
+        for (const Call* call : program.callers(at.usr)) add(program.owner(*call));
+    });
+    const auto run = closure(callers, [&](const Function& at, const auto& add) {
+        for (const Call& call : at.calls) add(program.definition(call.callee));
+    });
+    const auto trains = [&](const Call& call) {
+        const bool sets_mode = !call.args.empty() && call.args[0].shape == Shape::module;  // net.train(False)
+        return any_of(leaf(call.name.str()), kTrains) && !sets_mode;
+    };
+    return callers.size() > 1 && std::ranges::none_of(run, [&](const Function* at) {
+               return std::ranges::any_of(at->calls, trains);
+           });
+}
+
 std::string_view name_of(EngineKind kind) {
     switch (kind) {
         case EngineKind::deepspeed:

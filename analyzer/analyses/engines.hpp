@@ -53,6 +53,8 @@ const Engine* find_engine(const std::vector<Engine>&, EngineKind);
 
 // A function that sets its model to eval() and never to train() runs it, whatever trains elsewhere.
 bool only_runs(const Function&);
+// Nothing that calls the function, and nothing that runs from there, trains. False where no call is known.
+bool only_serves_inference(const Program&, const Function&);
 
 // "bf16" of the spellings of Lightning, Fabric and Accelerate ("bf16-mixed", "16", "fp16", ...).
 struct Precision {

@@ -138,7 +138,8 @@ bool Paths::is_independent(const Frame& frame, Duty duty, std::uint32_t opener, 
     if (duty != Duty::finish || opener >= flow.size() || std::ranges::any_of(flow[block].to, is_flag))
         return false;
     std::uint32_t guard = frame.body->flow.dominator(opener);
-    for (; guard < flow.size() && !dominates(*frame.body, guard, block); guard = frame.body->flow.dominator(guard))
+    for (; guard < flow.size() && !dominates(*frame.body, guard, block);
+         guard = frame.body->flow.dominator(guard))
         if (flow[guard].to.size() > 1 && !std::ranges::all_of(flow[guard].to, is_flag)) return false;
     return guard < flow.size() && std::ranges::all_of(flow[guard].to, is_flag);
 }

@@ -62,7 +62,7 @@ private:
         std::vector<std::vector<Item>> blocks;
         std::array<std::vector<char>, kDuties> settles, claims;  // per block: reachable from it
         ControlFlow flow;
-        std::vector<Symbol> tracked;  // conditions that decide whether something happens
+        std::vector<Symbol> tracked;                // conditions that decide whether something happens
         std::unordered_map<Symbol, Alias> aliases;  // with the attributes of objects that are made here
         std::unordered_map<Symbol, Symbol> resolved;
     };

@@ -159,6 +159,15 @@ bool is_release(std::string_view folder) {
            version.back() != '.';
 }
 
+// build/lib, build/lib.linux-x86_64-cpython-312: where setuptools copies what it builds.
+bool is_built(std::string_view path) {
+    constexpr std::string_view kFolder = "build/lib";
+    const std::size_t at = path.find(kFolder);
+    if (at == std::string_view::npos || (at != 0 && path[at - 1] != '/')) return false;
+    const std::string_view rest = path.substr(at + kFolder.size());
+    return rest.starts_with('/') || rest.starts_with('.');
+}
+
 bool is_in_release(std::string_view path) {
     for (std::size_t end = path.find('/'), begin = 0; end != std::string_view::npos;
          begin = end + 1, end = path.find('/', begin))
@@ -182,7 +191,7 @@ CodeKind code_kind(std::string_view path) {
     const std::string_view stem = file.substr(0, file.find('.'));
     if (stem.starts_with("test_") || stem.ends_with("_test") || stem == "conftest" || in_any(kTests))
         return CodeKind::test;
-    if (in_any(kCopies) || is_in_release(path)) return CodeKind::vendored;
+    if (in_any(kCopies) || is_in_release(path) || is_built(path)) return CodeKind::vendored;
     const bool measures = stem == "bench" || stem.ends_with("_bench") || stem.ends_with("_benchmark") ||
                           stem.starts_with("bench_") || stem.starts_with("benchmark") || stem == "profile" ||
                           stem.starts_with("profile_") || stem.starts_with("profiling");

@@ -57,10 +57,10 @@ void in_fsdp(const RuleContext& context, Findings& out) {
     for (const Engine& engine : engines_of(context)) {
         const bool fsdp = engine.kind == EngineKind::fsdp1 || engine.kind == EngineKind::fsdp2;
         if (!fsdp || !engine.function || !is_low_precision(engine.reduce)) continue;
+        const bool is_idle = is_left_unused(context, engine) || only_runs(*engine.function) ||
+                             only_serves_inference(context.program, *engine.function);
         report(context, *engine.function, engine.at, engine.reduce, name_of(engine.kind), Divides::later,
-               "give it reduce_dtype=torch.float32", out,
-               is_left_unused(context, engine) || only_runs(*engine.function) ? Severity::note
-                                                                              : Severity::warning);
+               "give it reduce_dtype=torch.float32", out, is_idle ? Severity::note : Severity::warning);
     }
 }
 

@@ -6,6 +6,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_set>
+#include <vector>
 
 #include "analyzer/analyses/context.hpp"
 #include "analyzer/region/calls.hpp"
@@ -41,6 +43,20 @@ std::string quoted(std::string_view name);
 // The function in whose body a lambda of C++ is written, as a dispatch macro does (its USR is the first part of the
 // lambda's); of other functions their own.
 Symbol written_in(const Function&);
+
+// These functions, and all that `next(function, add)` adds for one of them.
+template <typename Next>
+std::unordered_set<const Function*> closure(std::unordered_set<const Function*> found, Next next) {
+    std::vector<const Function*> open(found.begin(), found.end());
+    while (!open.empty()) {
+        const Function* const at = open.back();
+        open.pop_back();
+        next(*at, [&](const Function* other) {
+            if (other && found.insert(other).second) open.push_back(other);
+        });
+    }
+    return found;
+}
 
 // The Python classes of the program, found at the first call for a context and kept with it.
 const Classes& classes_of(const RuleContext&);

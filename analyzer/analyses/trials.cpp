@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <optional>
-#include <unordered_set>
 
 #include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/run_order.hpp"
@@ -71,19 +70,17 @@ bool is_named_reading(const Call& call) {
 
 // Whether host code that the function runs reads data.
 bool reads_data(const Program& program, const Function& from) {
-    std::vector<const Function*> open{&from};
-    std::unordered_set<const Function*> seen{&from};
-    while (!open.empty()) {
-        const Function* f = open.back();
-        open.pop_back();
-        for (const Call& call : f->calls) {
+    const auto run = closure({&from}, [&](const Function& f, const auto& add) {
+        for (const Call& call : f.calls) {
             const Function* callee = program.definition(call.callee);
-            if (reads_files(call) || (!callee && is_named_reading(call))) return true;
-            const bool is_host = callee && callee->kind != FunctionKind::kernel;
-            if (is_host && seen.insert(callee).second) open.push_back(callee);
+            if (callee && callee->kind != FunctionKind::kernel) add(callee);
         }
-    }
-    return false;
+    });
+    return std::ranges::any_of(run, [&](const Function* f) {
+        return std::ranges::any_of(f->calls, [&](const Call& call) {
+            return reads_files(call) || (!program.definition(call.callee) && is_named_reading(call));
+        });
+    });
 }
 
 bool updates_weights(const Program& program) {

@@ -70,7 +70,8 @@ TEST(ControlFlow, LoopsOfALoop) {
 }
 
 TEST(ControlFlow, EachRound) {
-    for (const std::uint32_t block : {0u, 2u, 4u, 5u, 6u}) EXPECT_TRUE(in_each_round(kNested, block)) << block;
+    for (const std::uint32_t block : {0u, 2u, 4u, 5u, 6u})
+        EXPECT_TRUE(in_each_round(kNested, block)) << block;
     // A branch goes past block 2: `continue`.
     EXPECT_FALSE(in_each_round({{1}, {2, 3}, {4}, {4}, {1, 5}, {}}, 2));
     EXPECT_FALSE(in_each_round({{1}, {2, 5}, {3, 4}, {4}, {1}, {}}, 3));

@@ -16,11 +16,13 @@ TEST(PythonCode, TestsAndBenchmarksAreKnownByTheirPath) {
         EXPECT_EQ(code_kind(path), CodeKind::benchmark) << path;
     for (const std::string_view path :
          {"/p/3rdparty/cutlass/a.h", "third_party/a.cu", "/p/vendor/x/a.py",
-          "flash-attention-2.8.0/flash_attn/ref.py", "deps/cub-v1.17/block.cuh"})
+          "flash-attention-2.8.0/flash_attn/ref.py", "deps/cub-v1.17/block.cuh", "/p/build/lib/net/train.py",
+          "build/lib.linux-x86_64-cpython-312/net/train.py"})
         EXPECT_EQ(code_kind(path), CodeKind::vendored) << path;
     for (const std::string_view path :
          {"/p/latest/a.py", "/p/testdata/a.py", "/p/contest.py", "/p/train.py", "kit-2/train.py", "gpt-2.py",
-          "release-notes/train.py", "a-1./train.py", "2.0/train.py"})
+          "release-notes/train.py", "a-1./train.py", "2.0/train.py", "build/train.py",
+          "/p/build/library/train.py", "rebuild/lib/train.py"})
         EXPECT_EQ(code_kind(path), CodeKind::product) << path;
 }
 
