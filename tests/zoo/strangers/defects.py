@@ -4,8 +4,8 @@
 
 --list third: scripts of third.txt, defects of defects-third.txt; the others alike. Each runs with the defect and, as
 its good twin, with the same code in fp32, untraced and traced; the good twin in fp32 too, with which mp-trace's fp32
-twin is compared. The effect is that of mutants.py. A finding counts if the good twin does not have it. The scripts need the
-libraries of requirements.txt beside this file, in the Python of --python.
+twin is compared. The effect is that of mutants.py. A finding counts if the good twin does not have it. The scripts need
+the libraries of requirements.txt beside this file, in the Python of --python.
 """
 import os
 import sys
