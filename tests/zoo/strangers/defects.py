@@ -30,6 +30,10 @@ def programs(listed="second"):
 
 
 def measure(options, program):
+    if options.keep:
+        options.work = os.path.join(os.path.abspath(options.keep), program["key"].replace(" ", "-"))
+        os.makedirs(options.work)
+        return measured(options, program)
     with tempfile.TemporaryDirectory(prefix="mp-defect-") as options.work:
         return measured(options, program)
 
@@ -77,6 +81,7 @@ def main():
     parser = sets.parser(__doc__)
     parser.add_argument("--list", choices=LISTS, default="second")
     parser.add_argument("--most", default="60", help="backwards after which a script ends")
+    parser.add_argument("--keep", default="", help="leave the recordings and logs of each program in this folder")
     options = parser.parse_args()
     options.mp_trace, options.checkouts = os.path.abspath(options.mp_trace), os.path.abspath(options.checkouts)
     strangers.LISTS[options.list](options.checkouts, options.python)
