@@ -36,6 +36,10 @@ struct Call {
         bool apart = false;  // the shadow has its own memory, not the map's
     };
     std::vector<Pair> written_floats;
+    struct Kept {
+        at::Tensor target, before, twin_before;
+    };
+    std::vector<Kept> kept;  // old values of 16-bit targets of arithmetic in place, in a sampled step
     std::vector<Pair> written_integers;  // shadow: a copy that the twin's op writes
     std::vector<Pair> outdated;          // casts whose source (in place of a shadow) was written since
 };

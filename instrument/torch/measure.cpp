@@ -68,6 +68,7 @@ void for_each_input_pair(const Call& call, const Visit& visit) {
     for (std::size_t i = 0; i < call.real.size() && i < call.shadow.size(); ++i)
         if (call.real[i].isTensor() && call.shadow[i].isTensor() && !call.info.arguments[i].write)
             visit(call.real[i].toTensor(), call.shadow[i].toTensor());
+    for (const Call::Kept& kept : call.kept) visit(kept.before, kept.twin_before);
 }
 
 constexpr double kLargeError = 0.1;  // inherited errors from here on are traced to the inputs
@@ -92,9 +93,18 @@ bool has_a_domain(const OpInfo& op, Phase phase) {
 
 bool is_arithmetic(const OpInfo& op) { return op.traits.has(Trait::arithmetic); }
 
-// Largest relative L2 to the twin among the float inputs.
+// Whether the errors of all values that go into the result can be asked. A target in place is overwritten by then, so
+// it must have been kept.
+bool knows_its_inputs(const Call& call) {
+    return call.kept.size() == call.written_floats.size() ||
+           std::ranges::none_of(call.info.arguments,
+                                [](const Argument& a) { return a.write && !a.overwrite; });
+}
+
+// Largest relative L2 to the twin among the float inputs; 0 if it is not known.
 double input_error(const Call& call) {
     double largest = 0;
+    if (!knows_its_inputs(call)) return largest;
     for_each_input_pair(call, [&](const at::Tensor& x, const at::Tensor& y) {
         cpu::TensorView real, twin;
         Divergence d;
@@ -187,19 +197,13 @@ struct Verdict {
     std::optional<Inputs> origin;  // the inputs, if the op made the first non-finite value
 };
 
-// Whether the result has old values of the target, whose error is not known any more once the op has run.
-bool keeps_old_values(const OpInfo& op) {
-    return std::ranges::any_of(op.arguments, [](const Argument& a) { return a.write && !a.overwrite; });
-}
-
 // `inputs_of` and `error_of` measure the op's inputs and are asked only if it matters.
 template <typename InputsOf, typename ErrorOf>
 Verdict judge(const OpInfo& op, const Outcome& o, bool target_was_finite, const InputsOf& inputs_of,
               const ErrorOf& error_of) {
     Verdict verdict;
     const double inherited = o.has_local && o.has_twin ? relative_l2(o.prop) : 0;
-    if (inherited > kLargeError && std::isfinite(inherited) && !keeps_old_values(op))
-        verdict.input_error = error_of();
+    if (inherited > kLargeError && std::isfinite(inherited)) verdict.input_error = error_of();
     if (verdict.input_error > 0) verdict.amplification = inherited / verdict.input_error;
     if (!may_be_origin(op, o, target_was_finite)) return verdict;
     const Inputs inputs = inputs_of();
@@ -320,7 +324,7 @@ std::shared_ptr<const LateInputs> measure_inputs_late(Late& late, const OpInfo& 
                                                       bool errors) {
     if (call.late_inputs) return call.late_inputs;
     auto inputs = std::make_shared<LateInputs>(*measure_inputs_late(late, op, call.real));
-    if (errors)
+    if (errors && knows_its_inputs(call))
         for_each_input_pair(call, [&](const at::Tensor& x, const at::Tensor& y) {
             if (auto d = late.serves(x) ? late.divergence(x, y) : nullptr)
                 inputs->divergences.push_back(std::move(d));

@@ -70,10 +70,10 @@ void Sample::prepare(Call& call) {
     if (!local_->possible) local_.reset();
 }
 
-void Sample::keep_targets(const Call& call) {
+void Sample::keep_targets(Call& call) {
     for (const Call::Pair& pair : call.written_floats)
         if (is_low_precision(pair.real.scalar_type()) && !pair.apart)
-            targets_.push_back({pair.real, pair.real.clone(), pair.shadow.clone()});
+            call.kept.push_back({pair.real, pair.real.clone(), pair.shadow.clone()});
 }
 
 void Sample::finish(Call& call, const Stack& results) {
@@ -90,10 +90,11 @@ void Sample::finish(Call& call, const Stack& results) {
     measure(call, results, local);
     measure_sums(call);
     const Site& site = thread_state().site;
-    for (const Target& t : targets_)
+    for (const Call::Kept& kept : call.kept)
         for (const Call::Pair& pair : call.written_floats)
-            if (pair.real.is_same(t.real) && counts_absorption(parts_, call.info, site, t.real))
-                measure_absorption(parts_, site, call.info, t.before, t.real, t.twin_before, pair.shadow);
+            if (pair.real.is_same(kept.target) && counts_absorption(parts_, call.info, site, kept.target))
+                measure_absorption(parts_, site, call.info, kept.before, kept.target, kept.twin_before,
+                                   pair.shadow);
 }
 
 void Sample::measure(const Call& call, const Stack& results, const Stack& local) const {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <optional>
-#include <vector>
 
 #include "instrument/torch/measure.hpp"
 #include "instrument/torch/shadow_arguments.hpp"
@@ -20,18 +19,13 @@ public:
     void finish(Call&, const Stack& results);
 
 private:
-    struct Target {
-        at::Tensor real, before, twin_before;
-    };
-
-    void keep_targets(const Call&);
+    void keep_targets(Call&);
     void measure(const Call&, const Stack& results, const Stack& local) const;
     void measure_sums(const Call&) const;
 
     Parts& parts_;
     ShadowArguments& arguments_;
     std::optional<Call> local_;
-    std::vector<Target> targets_;
 };
 
 }  // namespace mp::twin

@@ -33,11 +33,12 @@ bool reduces(const CollectiveRecord& r) {
     return !r.reduction.empty() || r.op.starts_with("all_reduce") || r.op.starts_with("reduce");
 }
 
-std::string text_of(const Counts& counts, std::string_view unit) {
+std::string text_of(const RunModel& model, const Counts& counts, std::string_view unit) {
     std::string out;
     for (const auto& [dtype, n] : counts)
         out += (out.empty() ? "" : ", ") + std::string(name_of(dtype)) + " " + counted(n, unit);
-    return out;
+    const std::uint64_t ranks = ranks_of(model);  // each of them may hold the same elements
+    return out.empty() || ranks < 2 ? out : out + ", summed over " + counted(ranks, "rank");
 }
 
 // --- checked sentences ---
@@ -46,7 +47,7 @@ std::string text_of(const Counts& counts, std::string_view unit) {
 void answer(Case& c, std::string sentence, const Counts& counts, std::string_view unit) {
     Check check;
     check.sentence = std::move(sentence);
-    check.evidence = text_of(counts, unit);
+    check.evidence = text_of(c.model, counts, unit);
     if (!counts.empty()) {
         const bool all = std::ranges::all_of(
             counts, [](const auto& e) { return e.first == DType::fp32 || e.first == DType::fp64; });
@@ -72,6 +73,16 @@ Counts state_of(const RunModel& model) {
             out[place.dtype] += place.elements;
     }
     return out;
+}
+
+// A state that is stored in fp32, but was rounded to fewer bits on its way, is not.
+void answer_state(Case& c) {
+    answer(c, "optimizer state is fp32", state_of(c.model), "element");
+    Check& check = c.out.checks.back();
+    const auto flushed = flushed_state(c.model);
+    if (check.answer != Check::Answer::yes || !flushed) return;
+    check.answer = Check::Answer::no;
+    check.evidence += "; " + shown(flushed->state->name) + " passes through " + flushed->format;
 }
 
 Counts reductions_of(const RunModel& model) {
@@ -122,7 +133,7 @@ void answer_sentences(Case& c) {
     answer(c, "parameters are stored in fp32", elements_of(m, TensorRole::parameter), "element");
     answer(c, "buffers are stored in fp32", elements_of(m, TensorRole::buffer), "element");
     answer(c, "gradients are stored in fp32", elements_of(m, TensorRole::gradient), "element");
-    answer(c, "optimizer state is fp32", state_of(m), "element");
+    answer_state(c);
     answer(c, "checkpoints are fp32", elements_of(m, TensorRole::checkpoint), "element");
     answer(c, "the reduction runs in fp32", reductions_of(m), "call");
     answer_split_sums(c);
@@ -200,7 +211,7 @@ void declared_check(Case& c, const DeclaredPolicy& p, std::string sentence, cons
                     DType wanted, std::string_view unit) {
     Check check;
     check.sentence = std::move(sentence);
-    check.evidence = text_of(counts, unit);
+    check.evidence = text_of(c.model, counts, unit);
     if (!counts.empty()) {
         const bool good =
             std::ranges::none_of(counts, [&](const auto& e) { return is_below(e.first, wanted); });

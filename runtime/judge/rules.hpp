@@ -57,7 +57,15 @@ void judge_departure(Case&);   // MPT024, of out.loss. After the rules that find
 void judge_range(Case&);       // MPT030, MPT031
 void judge_updates(Case&);     // MPT040
 void judge_scalars(Case&);     // MPT041
-void judge_state(Case&);       // MPT025
+// The optimizer state whose small values became 0 where its fp32 twin has a number, and that did most harm.
+struct FlushedState {
+    const TensorSum* state = nullptr;
+    double parameter_error = 0;  // relative, of its parameter
+    std::uint64_t others = 0;    // parameters with such a state
+    std::string format;          // that lost the values: the state may be stored in a wider one
+};
+std::optional<FlushedState> flushed_state(const RunModel&);
+void judge_state(Case&);  // MPT025
 // Whether a sum over ranks made values that are not finite of finite ones. One in a skipped step is judged with it.
 bool overflows(const CollectiveTotal&, const Case&);
 void judge_reductions(Case&);  // MPT050, MPT051, MPT073, MPT076, MPT077

@@ -244,7 +244,8 @@ void judge_departure(Case& c) {
         std::ranges::any_of(c.out.findings, is_cause))
         return;
     Cause cause = cause_of(c.model, a.apart);
-    if (!cause.sum) cause = cause_in_backward(c.model);
+    // Choices of the run in the twin, as mined negatives, make other gradients without any rounding.
+    if (!cause.sum && c.model.coverage.flips == 0) cause = cause_in_backward(c.model);
     if (!cause.sum) {
         const bool large = a.apart >= kUnexplained && a.loss - a.twin >= kUnexplainedSpan * span_of(steps);
         if (!large || twin_is_steered(c.model)) return;

@@ -55,7 +55,7 @@ std::map<std::string, States> states_of(const RunModel& m) {
 }
 
 // The format that flushes: that of the state, or of an op of the optimizer that stores it for a while.
-std::string format_text(const RunModel& m, const TensorSum& state) {
+std::string format_of_flush(const RunModel& m, const TensorSum& state) {
     if (is_low_precision(state.last.dtype)) return std::string(name_of(state.last.dtype));
     for (const OpSum& s : m.ops)
         if (s.total.phase == Phase::optimizer && is_low_precision(s.total.dtype) && s.total.flushed_abs > 0)
@@ -65,13 +65,11 @@ std::string format_text(const RunModel& m, const TensorSum& state) {
 
 }  // namespace
 
-void judge_state(Case& c) {
-    if (!has_twin(c.model)) return;
-    const auto states = states_of(c.model);
-    const TensorSum* worst = nullptr;
-    double error = 0;
-    std::uint64_t others = 0;
-    for (const TensorSum& p : c.model.tensors) {
+std::optional<FlushedState> flushed_state(const RunModel& m) {
+    if (!has_twin(m)) return std::nullopt;
+    const auto states = states_of(m);
+    FlushedState out;
+    for (const TensorSum& p : m.tensors) {
         if (p.kind != TensorKind::parameter || p.last.compared == 0) continue;
         const auto known = states.find(p.name);
         if (known == states.end() || known->second.count < 2) continue;
@@ -81,26 +79,35 @@ void judge_state(Case& c) {
         const double few = static_cast<double>(kFewest) / static_cast<double>(s.worst->last.compared);
         const double limit = far > kParameterIsLost ? std::min(few, kFlushed) : kFlushed;
         if (share < limit || !(far > kParameterIsFar)) continue;
-        others += worst != nullptr;
-        if (worst && !(far > error)) continue;
-        worst = s.worst;
-        error = far;
+        out.others += out.state != nullptr;
+        if (out.state && !(far > out.parameter_error)) continue;
+        out.state = s.worst;
+        out.parameter_error = far;
     }
-    if (!worst) return;
+    if (!out.state) return std::nullopt;
+    out.format = format_of_flush(m, *out.state);
+    return out;
+}
+
+void judge_state(Case& c) {
+    const auto flushed = flushed_state(c.model);
+    if (!flushed) return;
+    const TensorSum& worst = *flushed->state;
+    const double error = flushed->parameter_error;
     Finding f = finding("MPT025", Severity::error);
-    f.layer = owner_of(owner_of(worst->name));
+    f.layer = owner_of(owner_of(worst.name));
     f.phase = Phase::optimizer;
-    f.step = worst->most_flushed_at.step;
-    f.value = worst->most_flushed;
+    f.step = worst.most_flushed_at.step;
+    f.value = worst.most_flushed;
     f.limit = std::min(f.value, kFlushed);
     f.unit = "share";
     f.importance = importance::kFlushedState();
-    f.message = "optimizer state " + shown(worst->name) + " loses its small values in " +
-                format_text(c.model, *worst) + ": " + percent(f.value) + " of them are 0 in step " +
-                std::to_string(f.step.value) +
+    f.message = "optimizer state " + shown(worst.name) + " loses its small values in " + flushed->format +
+                ": " + percent(f.value) + " of them are 0 in step " + std::to_string(f.step.value) +
                 " where the fp32 twin has a number, and the parameter is off by " +
                 (error < 1 ? percent(error) : figure(error) + " times its size");
-    if (others > 0) f.message += "; the same holds for " + counted(others, "other parameter");
+    if (flushed->others > 0)
+        f.message += "; the same holds for " + counted(flushed->others, "other parameter");
     f.advice = "keep the second moment in fp32 or bf16: its values are squares of gradients";
     c.out.findings.push_back(std::move(f));
 }

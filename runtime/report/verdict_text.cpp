@@ -225,6 +225,9 @@ std::string loss_text(const RunModel& model, const Judgement& judgement) {
     if (!agreement.empty()) out += ": it " + agreement;
     if (judgement.loss.noise >= 0)
         out += "; one rounding changes the twin's by " + percent(judgement.loss.noise);
+    else if (parts_from_twin(judgement.loss.answer) && model.coverage.flips > 0)
+        out += "; the twin takes " + counted(model.coverage.flips, "choice") +
+               " of the run, so it may not be the fp32 run (--free-ints)";
     else if (parts_from_twin(judgement.loss.answer))
         out += "; no noise floor was measured (--twin-noise)";
     return out;

@@ -184,6 +184,30 @@ for step in range(2):
         self.assertEqual([m.partition(" of ")[0] for m in messages], ["cos"], messages)
         self.assertNotIn("index_put", messages[0])
 
+    def test_arithmetic_in_place_that_cancels_is_judged_as_a_new_result_is(self):
+        report = self.trace(HEAD + """
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.far = torch.nn.Linear(64, 64)
+        self.near = torch.nn.Linear(64, 64)
+    def forward(self, x):
+        a = (x + 300).to(BF16)
+        a -= 300                                # the two are nearly equal
+        b = (x * 3).to(BF16)
+        b.sub_(torch.tensor(1.0))               # they are not
+        return self.far(a.float()) + self.near(b.float())
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), lr=1e-6)
+for step in range(2):
+    net(torch.rand(64, 64)).square().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+""")
+        messages = [f["message"] for f in report["findings"] if f["rule"] == "MPT013"]
+        self.assertEqual([m.partition(" of ")[0] for m in messages], ["sub"], messages)
+        self.assertNotIn("so does", messages[0])
+
     # ---- what is not finite
 
     def test_an_overflow_is_its_ops_and_a_mask_is_nobodys(self):

@@ -117,6 +117,8 @@ TEST(JudgeDeparture, ACauseInBackward) {
     EXPECT_EQ(j.findings[0].layer, "head");
     EXPECT_EQ(j.findings[0].severity, Severity::error);
     EXPECT_THAT(j.findings[0].message, HasSubstr("mul of backward in bf16"));
+    m.coverage.flips = 4096;
+    EXPECT_EQ(text_of(judge(m)), "") << "the gradients are off because the twin took the run's choices";
 }
 
 TEST(JudgeDeparture, SilentWhereAnotherFindingExplainsIt) {

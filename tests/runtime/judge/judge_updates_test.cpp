@@ -479,6 +479,26 @@ TEST(Judge, MPT025AStateThatLosesItsSmallValues) {
     EXPECT_EQ(find(j, "MPT025")->step, Step{2}) << "the small gradients of the first steps, not of the last";
 }
 
+TEST(Judge, MPT025AndTheAnswerAboutTheStateAgree) {
+    const auto answer = [](const RunModel& model) {
+        const Judgement j = judge(model);
+        return *std::ranges::find(j.checks, std::string("optimizer state is fp32"), &Check::sentence);
+    };
+    RunModel m = flushed_moments();
+    m.places.emplace_back();
+    m.places[0].place.role = TensorRole::optimizer_state;
+    m.places[0].place.dtype = DType::fp32;
+    m.places[0].place.tensors = 2;
+    m.places[0].place.elements = 2 * kElements;
+    m.ops.push_back(op_sum("", "aten::copy_", Phase::optimizer, DType::fp16));
+    m.ops.back().total.flushed_abs = 1;
+    EXPECT_EQ(answer(m).answer, Check::Answer::no);
+    EXPECT_THAT(answer(m).evidence,
+                HasSubstr("fp32 131,072 elements; blocks.0.fc.weight.exp_avg_sq passes through fp16"));
+    flush(m.tensors.back(), 0);
+    EXPECT_EQ(answer(m).answer, Check::Answer::yes);
+}
+
 TEST(Judge, MPT025FewElementsThatLoseTheParameter) {
     RunModel m = flushed_moments();
     m.tensors.back().last.compared = m.tensors.back().last.elements = 100'000;

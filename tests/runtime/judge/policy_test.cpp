@@ -111,6 +111,15 @@ TEST(Checks, SentencesAreAnswered) {
     EXPECT_EQ(text_of(j), "") << "answers are no findings: nobody declared anything";
 }
 
+TEST(Checks, TheCountsOfSeveralRanksSayThatTheyAreSums) {
+    RunModel m = healthy();
+    m.places = {place(TensorRole::parameter, "a", DType::fp32)};
+    EXPECT_EQ(judge(m).checks.front().evidence, "fp32 4,096 elements");
+    m.ranks.push_back(m.ranks.front());
+    m.ranks.back().process.rank = Rank{1};
+    EXPECT_EQ(judge(m).checks.front().evidence, "fp32 4,096 elements, summed over 2 ranks");
+}
+
 TEST(OffPolicy, AReductionBelowThePolicy) {
     RunModel m = healthy();
     m.collectives = {reduction(DType::fp16)};

@@ -66,6 +66,10 @@ TEST(VerdictText, SaysWhetherTheLossIsTheFp32Loss) {
     loss.begins = Step{40};
     EXPECT_THAT(loss_text(run.model, run.judgement),
                 HasSubstr("it is 2.2 times the fp32 loss over the last 15 steps, apart from step 40 on"));
+    run.model.coverage.flips = 4096;
+    EXPECT_THAT(
+        loss_text(run.model, run.judgement),
+        HasSubstr("; the twin takes 4,096 choices of the run, so it may not be the fp32 run (--free-ints)"));
     loss.answer = LossAgreement::Answer::lost_in_both;
     EXPECT_THAT(loss_text(run.model, run.judgement), HasSubstr("it is lost, also in fp32"));
     loss.answer = LossAgreement::Answer::not_compared;

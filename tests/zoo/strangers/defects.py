@@ -1,11 +1,11 @@
 """Runs scripts of second.txt with the defects of defects.txt, and asks whether mp-trace names their places.
 
-    defects.py --mp-trace BIN --checkouts DIR --results FILE [--list third|fourth] [--most N] [--only PATTERN]
+    defects.py --mp-trace BIN --checkouts DIR --results FILE [--list third|fourth|fifth] [--most N] [--only PATTERN]
 
---list third: scripts of third.txt, defects of defects-third.txt; fourth alike. Each runs with the defect and, as its
-good twin, with the same code in fp32, untraced and traced; the good twin in fp32 too, with which mp-trace's fp32 twin
-is compared. The effect is that of mutants.py. A finding counts if the good twin does not have it. The scripts need the
-libraries of requirements.txt beside this file, in the Python of --python.
+--list third: scripts of third.txt, defects of defects-third.txt; the others alike. Each runs with the defect and, as
+its good twin, with the same code in fp32, untraced and traced; the good twin in fp32 too, with which mp-trace's fp32
+twin is compared. The effect is that of mutants.py. A finding counts if the good twin does not have it. The scripts need
+the libraries of requirements.txt beside this file, in the Python of --python.
 """
 import os
 import sys
@@ -19,7 +19,8 @@ import score  # noqa: E402
 import strangers  # noqa: E402
 
 
-LISTS = {"second": "defects.txt", "third": "defects-third.txt", "fourth": "defects-fourth.txt"}
+LISTS = {"second": "defects.txt", "third": "defects-third.txt", "fourth": "defects-fourth.txt",
+         "fifth": "defects-fifth.txt"}
 
 
 def programs(listed="second"):
@@ -29,6 +30,10 @@ def programs(listed="second"):
 
 
 def measure(options, program):
+    if options.keep:
+        options.work = os.path.join(os.path.abspath(options.keep), program["key"].replace(" ", "-"))
+        os.makedirs(options.work)
+        return measured(options, program)
     with tempfile.TemporaryDirectory(prefix="mp-defect-") as options.work:
         return measured(options, program)
 
@@ -76,6 +81,7 @@ def main():
     parser = sets.parser(__doc__)
     parser.add_argument("--list", choices=LISTS, default="second")
     parser.add_argument("--most", default="60", help="backwards after which a script ends")
+    parser.add_argument("--keep", default="", help="leave the recordings and logs of each program in this folder")
     options = parser.parse_args()
     options.mp_trace, options.checkouts = os.path.abspath(options.mp_trace), os.path.abspath(options.checkouts)
     strangers.LISTS[options.list](options.checkouts, options.python)

@@ -5,8 +5,8 @@
 own, fp32: as the script is. bf16, fp16: autocast around each outermost call of a module, as its users would write it.
 bf16-outputs: its results are fp32 then, as accelerate makes them. fp16: also a GradScaler around backward and step,
 which fp16-reference has without autocast. The script ends by itself, or after 60 backwards. OUT: JSON with the steps
-and losses, and hashes of all parameters. What has no place on this machine is stood in for: `.cuda()` is the thing
-itself, CIFAR-10 has random pictures, and gym is gymnasium.
+and losses, and hashes of all parameters; of a rank but the first OUT.RANK. What has no place on this machine is stood
+in for: `.cuda()` is the thing itself, CIFAR-10 has random pictures, and gym is gymnasium.
 
 With --defect, a layer of the outermost module of that class is changed before its first call (programs/lowered.py), and
 OUT.npy has the values of the optimizer's parameters. KIND "list": OUT.layers has the layers that each kind fits.
@@ -40,6 +40,7 @@ parser.add_argument("--defect", nargs=4, default=("", "", "", ""))
 parser.add_argument("words", nargs=argparse.REMAINDER)
 options = parser.parse_args()
 regime, out, script = options.words[:3]
+out += "." + os.environ["RANK"] if int(os.environ.get("RANK", 0)) else ""
 sys.argv = options.words[2:]
 kind, root, layer, form = options.defect
 steps, losses, kept = {}, [], {}  # kept: parameters, whose model may be gone at the end

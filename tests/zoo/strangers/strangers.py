@@ -1,10 +1,11 @@
 """Runs the scripts of strangers/list.txt untraced, in fp32, and under mp-trace in two modes; JSON lines in a file.
 
-    strangers.py --mp-trace BIN --checkouts DIR --results FILE [--list second|third|fourth] [--only PATTERN]
+    strangers.py --mp-trace BIN --checkouts DIR --results FILE [--list second|third|fourth|fifth] [--only PATTERN]
                  [--modes trajectory]
 
 DIR has a checkout of each repository at its commit. Nothing of them is kept here. Their data sets are replaced by
-random ones of the same form (data.py), written into the checkouts. Their libraries: requirements.txt beside this file.
+random ones of the same form (data.py, data_fifth.py), written into the checkouts. Their libraries: requirements.txt
+beside this file.
 """
 import hashlib
 import json
@@ -18,9 +19,11 @@ sys.path.append(os.path.dirname(HERE))
 import sets  # noqa: E402
 import compare  # noqa: E402
 import data  # noqa: E402
+import data_fifth  # noqa: E402
 import score  # noqa: E402
 
-LISTS = {"list": data.first, "second": data.second, "third": data.third, "fourth": data.fourth}
+LISTS = {"list": data.first, "second": data.second, "third": data.third, "fourth": data.fourth,
+         "fifth": data_fifth.fifth}
 
 
 def programs(listed):
@@ -34,7 +37,10 @@ def command(options, program, precision, out, more=()):
     regime = program["regime"] if precision == "low" else reference
     words = [w for w in [dict(zip(("low", "fp32"), program["words"])).get(precision, "-")] if w != "-"]
     script = [x for word in program["command"] for x in (words if word == "PRECISION" else [word])]
-    return [options.python, os.path.join(HERE, "stranger.py"), "--most", options.most, *more, regime, out,
+    launcher = []
+    if script[0].startswith("RANKS="):
+        launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", script.pop(0)[len("RANKS="):]]
+    return [options.python, *launcher, os.path.join(HERE, "stranger.py"), "--most", options.most, *more, regime, out,
             *script]
 
 
