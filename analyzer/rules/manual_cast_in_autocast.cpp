@@ -12,7 +12,7 @@
 //        (kernels that autocast does not know);
 //        disabled regions; factories whose values half holds exactly (zeros, ones), and random numbers. A note
 //        where a caller or a flag decides whether the region is open, and for a cast that products alone take,
-//        here or in the functions that get it: they round their inputs anyway.
+//        here or in the functions that get it (they round their inputs anyway), or that stands behind a flag for precision.
 // Tests  testdata/lint/MP101.md, tests/analyzer/rules/manual_cast_in_autocast_test.cpp
 
 #include <algorithm>
@@ -190,7 +190,8 @@ void check_cast(const RuleContext& context, const Function& f, const Call& call,
     const Call* const source = call.args.empty() ? nullptr : producer(f, call.args.front());
     if (source && makes_random_numbers(*source)) return;
     if (is_python(f) && feeds_autograd_function(context, f, call)) return;
-    const bool harmless = Products(context, *region).alone_take(f, call) || is_beside_deepspeed(context, f);
+    const bool harmless = Products(context, *region).alone_take(f, call) || is_beside_deepspeed(context, f) ||
+                          is_dtype_guarded(f, call.block);
     const Severity severity = harmless ? Severity::note : severity_in(*region);
     report(context, f, call, *region, severity,
            "cast to " + std::string(label(call.result.dtype)) + " by hand inside " + describe(*region) +

@@ -8,7 +8,8 @@
 // Fix    An fp32 accumulator and a conversion in the epilogue.
 // Silent Half operands with float accumulators; matrix_a and matrix_b fragments; integer
 //        instructions; a class template that passes the type of its argument on; one mma.sync that adds to
-//        zeros: its products are rounded once. A note in a method that nothing calls, and beside a wide fragment.
+//        zeros: its products are rounded once. A note in a method that nothing calls, beside a wide fragment,
+//        and for a fragment of at most one product.
 // Tests  testdata/lint/MP407.md, tests/analyzer/rules/mma_half_accumulator_test.cpp
 
 #include <algorithm>
@@ -175,6 +176,28 @@ bool has_wide_accumulator(const Function& f) {
     });
 }
 
+// A function whose code is not known, and which is given an object: it may multiply.
+bool may_multiply(const Call& call) {
+    return !is_within(call.name.str(), "nvcuda") &&
+           std::ranges::any_of(call.args, [](const Operand& o) { return o.shape == Shape::other; });
+}
+
+// How often tensor cores multiply in the function and in what it calls: 2 for more than once.
+std::size_t products_in(const Program& program, const Function& f, int depth = 0) {
+    constexpr int kDeepest = 4;
+    std::size_t products = 0;
+    for (const Call& call : f.calls) {
+        if (products >= 2 || depth > kDeepest) break;
+        std::size_t here = leaf(call.name.str()) == "mma_sync" ? 1 : 0;
+        if (const Function* callee = here ? nullptr : program.definition(call.callee))
+            here = products_in(program, *callee, depth + 1);
+        else if (here == 0 && may_multiply(call))
+            here = 2;
+        products += call.loop_depth > 0 ? 2 * here : here;
+    }
+    return std::min<std::size_t>(products, 2);
+}
+
 void report(const RuleContext& context, const Function& f, const SourceSpan& span, DType dtype,
             std::string what, Findings& out, Severity most = Severity::warning) {
     emit_sum(context, f,
@@ -233,9 +256,10 @@ void check(const RuleContext& context, Findings& out) {
         if (dtype == DType::unknown && !is_passed_on(f, use)) dtype = cutlass(use);
         if (dtype == DType::unknown) dtype = cute(use);
         if (!is_low_precision(dtype)) return;
-        const bool is_beside = is_wmma_accumulator(use) && has_wide_accumulator(f);
+        const bool adds_little =
+            is_wmma_accumulator(use) && (has_wide_accumulator(f) || products_in(context.program, f) < 2);
         report(context, f, use.span, dtype, spelled(use), out,
-               is_beside ? Severity::note : Severity::warning);
+               adds_little ? Severity::note : Severity::warning);
     });
     static constexpr std::array<std::string_view, 1> kAssembly{"asm"};
     for_each_call(context.program, name_in(kAssembly), [&](const Function& f, const Call& call) {

@@ -9,9 +9,25 @@ std::vector<std::string> assembly(const std::string& text) {
     return mp407("call 5:3 asm kind=assembly args=[{constant=\"" + text + "\"}]");
 }
 
-std::string fragment(std::string use, std::string type) {
+constexpr std::string_view kProduct = "\n    call 9:3 nvcuda::wmma::mma_sync loop_depth=1";
+
+// What a loop multiplies by default.
+std::string fragment(std::string use, std::string type, std::string_view calls = kProduct) {
     return "type 5:3 nvcuda::wmma::fragment args=[{text=nvcuda::wmma::" + use +
-           "} {text=16} {text=16} {text=16} " + type + "]";
+           "} {text=16} {text=16} {text=16} " + type + "]" + std::string(calls);
+}
+
+TEST(MmaHalfAccumulator, OneProductOrNoneIsANote) {
+    const auto half = [](std::string_view calls) {
+        return mp407(fragment("accumulator", "{fp16 scalar text=__half}", calls));
+    };
+    const std::string once = "\n    call 9:3 nvcuda::wmma::mma_sync";
+    EXPECT_THAT(half(""), ElementsAre("note 5"));
+    EXPECT_THAT(half(once), ElementsAre("note 5"));
+    EXPECT_THAT(half(once + once), ElementsAre("warning 5"));
+    // Code that is not known may multiply with an object that it is given.
+    EXPECT_THAT(half("\n    call 9:3 tile::multiply args=[{other name=sum}]"), ElementsAre("warning 5"));
+    EXPECT_THAT(half("\n    call 9:3 __syncthreads"), ElementsAre("note 5"));
 }
 
 TEST(MmaHalfAccumulator, AccumulatorFragmentOfHalf) {
