@@ -11,8 +11,8 @@
 //        whose result goes straight to a raw pointer, to flash attention or to apply() of an autograd function
 //        (kernels that autocast does not know);
 //        disabled regions; factories whose values half holds exactly (zeros, ones), and random numbers. A note
-//        where a caller or a flag decides whether the region is open, and for a cast that products alone take,
-//        here or in the functions that get it (they round their inputs anyway), or that stands behind a flag for precision.
+//        where a caller or a flag decides whether the region is open, for a cast behind a flag for precision, and
+//        for one that products alone take, here or in the functions that get it: they round their inputs anyway.
 // Tests  testdata/lint/MP101.md, tests/analyzer/rules/manual_cast_in_autocast_test.cpp
 
 #include <algorithm>
@@ -190,8 +190,11 @@ void check_cast(const RuleContext& context, const Function& f, const Call& call,
     const Call* const source = call.args.empty() ? nullptr : producer(f, call.args.front());
     if (source && makes_random_numbers(*source)) return;
     if (is_python(f) && feeds_autograd_function(context, f, call)) return;
-    const bool harmless = Products(context, *region).alone_take(f, call) || is_beside_deepspeed(context, f) ||
-                          is_dtype_guarded(f, call.block);
+    // fp16 in a region of bf16 loses the range, whatever takes it.
+    const bool is_regions = region->dtype == DType::unknown || region->dtype == call.result.dtype;
+    const bool harmless =
+        is_beside_deepspeed(context, f) ||
+        (is_regions && (is_dtype_guarded(f, call.block) || Products(context, *region).alone_take(f, call)));
     const Severity severity = harmless ? Severity::note : severity_in(*region);
     report(context, f, call, *region, severity,
            "cast to " + std::string(label(call.result.dtype)) + " by hand inside " + describe(*region) +

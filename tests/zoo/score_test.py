@@ -173,7 +173,7 @@ class Defects(unittest.TestCase):
             self.assertTrue(program["command"] and program["commit"])
 
     def test_a_run_that_fails_leaves_no_folder(self):
-        options, folders = types.SimpleNamespace(), []
+        options, folders = types.SimpleNamespace(keep=None), []
 
         def fails(options, *_, **__):
             folders.append(options.work)
