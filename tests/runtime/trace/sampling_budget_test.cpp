@@ -33,13 +33,24 @@ TEST(SamplingBudget, MeasuresTheFirstStepsWhateverTheyCost) {
         EXPECT_TRUE(budget.allows(step));
         budget.add(true, 1000);
     }
-    EXPECT_FALSE(budget.allows(3));  // what a step takes is not known
-    budget.add(false, 10);
-    EXPECT_FALSE(budget.allows(4));
+    for (int step = 3; step < 6; ++step) {
+        EXPECT_FALSE(budget.allows(step));  // first what a step takes is not known, and then it is
+        budget.add(false, 10);
+    }
 }
 
-TEST(SamplingBudget, AllowsEachStepAfterTheFourthWhereMeasuringCostsNothing) {
-    EXPECT_EQ(run(0.03, 100, 100, 100).measured_steps(), 99);
+TEST(SamplingBudget, WhereMeasuringCostsNothingOneInSeventeenShowsWhatAStepTakes) {
+    EXPECT_EQ(run(0.03, 100, 100, 5 + 17 * 10).measured_steps(), 3 + 16 * 10);
+}
+
+TEST(SamplingBudget, OneStepThatWaitedDoesNotLiftTheLimit) {
+    SamplingBudget budget(0.01);
+    for (int step = 0; step < 40; ++step) {
+        const bool allowed = budget.allows(step);
+        budget.add(allowed, allowed ? 500 : step == 3 ? 100'000 : 100);
+    }
+    EXPECT_LE(budget.measured_steps(), 5);
+    EXPECT_GT(budget.share(), 0.005) << "what the first three cost";
 }
 
 }  // namespace
