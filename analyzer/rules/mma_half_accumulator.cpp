@@ -16,6 +16,7 @@
 #include <array>
 #include <charconv>
 #include <ranges>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -182,21 +183,32 @@ bool may_multiply(const Call& call) {
            std::ranges::any_of(call.args, [](const Operand& o) { return o.shape == Shape::other; });
 }
 
-// How often tensor cores multiply in the function and in what it calls: 2 for more than once.
-std::size_t products_in(const Program& program, const Function& f, int depth = 0) {
-    constexpr int kDeepest = 4;
-    std::size_t products = 0;
-    for (const Call& call : f.calls) {
-        if (products >= 2 || depth > kDeepest) break;
-        std::size_t here = leaf(call.name.str()) == "mma_sync" ? 1 : 0;
-        if (const Function* callee = here ? nullptr : program.definition(call.callee))
-            here = products_in(program, *callee, depth + 1);
-        else if (here == 0 && may_multiply(call))
-            here = 2;
-        products += call.loop_depth > 0 ? 2 * here : here;
+// How often tensor cores multiply in a function and in what it calls: 2 for more than once.
+class MatrixProducts {
+public:
+    explicit MatrixProducts(const Program& program) : program_(program) {}
+
+    std::size_t in(const Function& f) {
+        const auto [entry, is_new] = known_.try_emplace(&f, 0);  // 0 while it is counted: of a recursion
+        if (!is_new) return entry->second;
+        std::size_t products = 0;
+        for (const Call& call : f.calls) {
+            products += call.loop_depth > 0 ? 2 * of(call) : of(call);
+            if (products >= 2) break;
+        }
+        return known_[&f] = std::min<std::size_t>(products, 2);
     }
-    return std::min<std::size_t>(products, 2);
-}
+
+private:
+    std::size_t of(const Call& call) {
+        if (leaf(call.name.str()) == "mma_sync") return 1;
+        if (const Function* callee = program_.definition(call.callee)) return in(*callee);
+        return may_multiply(call) ? 2 : 0;
+    }
+
+    const Program& program_;
+    std::unordered_map<const Function*, std::size_t> known_;
+};
 
 void report(const RuleContext& context, const Function& f, const SourceSpan& span, DType dtype,
             std::string what, Findings& out, Severity most = Severity::warning) {
@@ -245,6 +257,7 @@ private:
 
 void check(const RuleContext& context, Findings& out) {
     OncePerFunction fragments, instructions;
+    MatrixProducts products(context.program);
     static constexpr std::array<std::string_view, 1> kDot{"triton.language.dot"};
     for_each_call(context.program, name_in(kDot), [&](const Function& f, const Call& call) {
         if (const DType dtype = triton(call); is_low_precision(dtype))
@@ -256,8 +269,7 @@ void check(const RuleContext& context, Findings& out) {
         if (dtype == DType::unknown && !is_passed_on(f, use)) dtype = cutlass(use);
         if (dtype == DType::unknown) dtype = cute(use);
         if (!is_low_precision(dtype)) return;
-        const bool adds_little =
-            is_wmma_accumulator(use) && (has_wide_accumulator(f) || products_in(context.program, f) < 2);
+        const bool adds_little = is_wmma_accumulator(use) && (has_wide_accumulator(f) || products.in(f) < 2);
         report(context, f, use.span, dtype, spelled(use), out,
                adds_little ? Severity::note : Severity::warning);
     });
