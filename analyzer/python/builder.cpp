@@ -171,6 +171,24 @@ bool Builder::unbound_is_absent(std::uint32_t slot) const {
     return slot < bindings_ || f_.name.str().ends_with(".__init__");
 }
 
+// Whether it is the earlier value behind a wrapper, such as DistributedDataParallel(net), and with the same dtype.
+bool Builder::wraps(const Operand& value, const Operand& earlier) const {
+    constexpr int kMostCalls = 16;
+    const Operand* at = &value;
+    bool is_wrapped = false;
+    for (int i = 0; i < kMostCalls && at->call != kNone && at->call != earlier.call; ++i) {
+        const Call& call = f_.calls[static_cast<std::size_t>(at->call)];
+        const std::int32_t from = passes_on(call);
+        if (from == kNone) return false;
+        const Operand& inner = call.args[static_cast<std::size_t>(from)];
+        if (call.result.dtype != DType::unknown && call.result.dtype != inner.dtype) return false;
+        is_wrapped = is_wrapped || wraps_module(call.name.str());
+        at = &inner;
+    }
+    return is_wrapped && at->call == earlier.call && at->param == earlier.param &&
+           (at->call != kNone || at->param != kNone);
+}
+
 Value Builder::join(const Value& a, const Value& b, Symbol condition, bool when) {
     static const Symbol kNoneText("None");
     const bool a_is_none = a.is.constant == kNoneText, b_is_none = b.is.constant == kNoneText;
@@ -181,6 +199,9 @@ Value Builder::join(const Value& a, const Value& b, Symbol condition, bool when)
         v.is.constant = {};
         return v;
     }
+    // if distributed: net = DistributedDataParallel(net), whose forward is that of net
+    if (wraps(a.is, b.is)) return b;
+    if (wraps(b.is, a.is)) return a;
     Value v = common(a, b);
     if (v.entity.empty() && !a.entity.empty() && !b.entity.empty() &&
         last_part(a.entity.str()) == last_part(b.entity.str())) {

@@ -60,6 +60,7 @@ private:
     Delta take(std::size_t since);  // undoes the changes since `since`, and returns them
     void merge(const std::vector<Branch>& branches, Symbol condition = {}, bool when = true);
     bool unbound_is_absent(std::uint32_t slot) const;
+    bool wraps(const Operand& value, const Operand& earlier) const;
     Value join(const Value& a, const Value& b, Symbol condition, bool when);
     void weaken(Node loop);  // forgets what a loop assigns, before its first iteration
     void weaken_target(Node target, bool augmented);

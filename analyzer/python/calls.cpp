@@ -96,7 +96,6 @@ Value Builder::result_of(std::int32_t index, const std::vector<Value>& arguments
     const std::int32_t from = passes_on(call);
     if (from < 0 || static_cast<std::size_t>(from) >= arguments.size()) return v;
     const Value& given = arguments[static_cast<std::size_t>(from)];
-    v.wrapped = given.wrapped.empty() && !v.object.empty() ? given.object : given.wrapped;
     if (v.object.empty()) v.object = given.object, v.entity = given.entity, v.callable = given.callable;
     if (v.is.shape == Shape::other) v.is.shape = given.is.shape;
     if (v.is.dtype == DType::unknown && !casts_to_open_dtype(f_, call)) v.is.dtype = given.is.dtype;

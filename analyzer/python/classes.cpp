@@ -290,11 +290,7 @@ Value common(const Value& a, const Value& b) {
     v.is.constant = same(a.is.constant, b.is.constant, Symbol{});
     if (v.is.dtype == DType::unknown) v.is.alternative = low_branch(a.is, b.is);
     v.entity = same(a.entity, b.entity, Symbol{});
-    const auto within = [](const Value& x) { return x.wrapped.empty() ? x.object : x.wrapped; };
-    // if distributed: net = DistributedDataParallel(net)
-    const bool one_wraps = !(a.wrapped.empty() && b.wrapped.empty()) && within(a) == within(b);
-    v.object = one_wraps && a.object != b.object ? within(a) : same(a.object, b.object, Symbol{});
-    v.wrapped = same(a.wrapped, b.wrapped, Symbol{});
+    v.object = same(a.object, b.object, Symbol{});
     v.callable = a.callable && b.callable && !v.entity.empty();
     v.is_class = a.is_class && b.is_class && !v.entity.empty();
     v.is_self = a.is_self && b.is_self;

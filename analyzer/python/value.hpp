@@ -41,7 +41,6 @@ struct Value {
     // "torch.nn", "torch.nn.Linear", "pkg.train.step".
     Symbol entity{};
     Symbol object{};                // the class that it is an instance of: "torch.amp.GradScaler"
-    Symbol wrapped{};               // the class of what the object wraps: FSDP(net) calls net.forward
     bool callable = false;          // the entity is a function or lambda of this project
     bool is_class = false;          // the entity is a class of this project
     bool is_self = false;           // the first parameter of a method
