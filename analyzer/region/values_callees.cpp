@@ -95,14 +95,27 @@ bool Values::add_callees(const Function& f, const Operand& o, std::vector<Candid
     return any || (standard.operand && add_callees(f, *standard.operand, out, depth + 1));
 }
 
-// The calls whose results the constructor of the class stores in an attribute, one per branch.
+// The calls whose results the constructor of the class stores in an attribute, one per branch; or the one method that
+// stores any.
 Values::Made Values::made_for_self(Symbol in_class, Symbol attribute) const {
-    const auto [init, value] = names_.classes().kept(in_class, attribute);
+    const Classes& classes = names_.classes();
+    const auto [init, value] = classes.kept(in_class, attribute);
     if (const Call* made = value ? call_of(*init, *value) : nullptr) return {init, {made}};
-    Made found{names_.classes().method(in_class, "__init__"), {}};
-    if (!found.init) return found;
-    for (const Call& call : found.init->calls)
-        if (call.result.name == attribute && !call.in_place) found.calls.push_back(&call);
+    const auto stored_by = [&](const Function* f) {
+        Made found{f, {}};
+        for (const Call& call : f->calls)
+            if (call.result.name == attribute && !call.in_place) found.calls.push_back(&call);
+        return found;
+    };
+    const Function* const constructor = classes.method(in_class, "__init__");
+    Made found = constructor ? stored_by(constructor) : Made{};
+    if (!found.calls.empty()) return found;
+    for (const Function* f : classes.methods(in_class)) {
+        Made other = stored_by(f);
+        if (other.calls.empty()) continue;
+        if (!found.calls.empty()) return {constructor, {}};
+        found = std::move(other);
+    }
     return found;
 }
 
