@@ -5,11 +5,11 @@
 
 namespace mp::trace {
 
-// Decides in which steps everything is measured, so that the measuring takes at most a share of the run's time. What a
-// measured step costs is its time beyond the fastest of those that were not: on a busy machine a step can wait for long,
-// and a limit must not be lifted by that. So the cost is rather too high, also where steps differ in length. The first
-// three steps are always measured; the next two never are, because they show what a step takes, and later one is not
-// after 1, 2, 4, 8, and then each 16 that were. Times are those that the host sees.
+// Decides in which steps everything is measured, so that the measuring takes at most a share of the run's time. What
+// a measured step costs is its time beyond the fastest of those that were not: on a busy machine a step can wait for
+// long, and a limit must not be lifted by that. So the cost is rather too high, also where steps differ in length.
+// The first three steps are always measured; the next two never are, because they show what a step takes, and later
+// one is not after 1, 2, 4, 8, and then each 16 that were. Times are those that the host sees.
 class SamplingBudget {
 public:
     // A share of 0 means unlimited.
