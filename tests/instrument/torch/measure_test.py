@@ -16,6 +16,14 @@ torch.manual_seed(0)
 torch.set_num_threads(1)
 BF16, FP16 = torch.bfloat16, torch.float16
 """
+TWO_STEPS = """
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), lr=1e-6)
+for step in range(2):
+    net(torch.rand(64, 64)).square().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
 MODEL = HEAD + """
 class Block(torch.nn.Module):
     def __init__(self):
@@ -173,13 +181,7 @@ class Net(torch.nn.Module):
         y = (x.to(BF16) * 777).cos()
         y[torch.arange(8)] = x[:8].to(BF16)
         return self.fc(y.float())
-net = Net()
-optimizer = torch.optim.SGD(net.parameters(), lr=1e-6)
-for step in range(2):
-    net(torch.rand(64, 64)).square().mean().backward()
-    optimizer.step()
-    optimizer.zero_grad()
-""")
+""" + TWO_STEPS)
         messages = [f["message"] for f in report["findings"] if f["rule"] == "MPT013"]
         self.assertEqual([m.partition(" of ")[0] for m in messages], ["cos"], messages)
         self.assertNotIn("index_put", messages[0])
@@ -197,13 +199,7 @@ class Net(torch.nn.Module):
         b = (x * 3).to(BF16)
         b.sub_(torch.tensor(1.0))               # they are not
         return self.far(a.float()) + self.near(b.float())
-net = Net()
-optimizer = torch.optim.SGD(net.parameters(), lr=1e-6)
-for step in range(2):
-    net(torch.rand(64, 64)).square().mean().backward()
-    optimizer.step()
-    optimizer.zero_grad()
-""")
+""" + TWO_STEPS)
         messages = [f["message"] for f in report["findings"] if f["rule"] == "MPT013"]
         self.assertEqual([m.partition(" of ")[0] for m in messages], ["sub"], messages)
         self.assertNotIn("so does", messages[0])
