@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 
 #include "analyzer/analyses/arguments.hpp"
 #include "analyzer/analyses/control_flow.hpp"

@@ -211,9 +211,7 @@ bool only_serves_inference(const Program& program, const Function& f) {
     const auto callers = closure({&f}, [&](const Function& at, const auto& add) {
         for (const Call* call : program.callers(at.usr)) add(program.owner(*call));
     });
-    const auto run = closure(callers, [&](const Function& at, const auto& add) {
-        for (const Call& call : at.calls) add(program.definition(call.callee));
-    });
+    const auto run = functions_run_by(program, callers);
     const auto trains = [&](const Call& call) {
         const bool sets_mode = !call.args.empty() && call.args[0].shape == Shape::module;  // net.train(False)
         return any_of(leaf(call.name.str()), kTrains) && !sets_mode;

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <memory>
+#include <utility>
 
 #include "analyzer/analyses/native_callers.hpp"
 #include "analyzer/analyses/python_code.hpp"
@@ -106,6 +107,13 @@ bool is_part_of_name(char c) { return std::isalnum(static_cast<unsigned char>(c)
 
 std::string quoted(std::string_view name) {
     return name.empty() ? std::string() : " '" + std::string(name) + "'";
+}
+
+std::unordered_set<const Function*> functions_run_by(const Program& program,
+                                                     std::unordered_set<const Function*> from) {
+    return closure(std::move(from), [&](const Function& f, const auto& add) {
+        for (const Call& call : f.calls) add(program.definition(call.callee));
+    });
 }
 
 Symbol written_in(const Function& f) {

@@ -58,6 +58,9 @@ std::unordered_set<const Function*> closure(std::unordered_set<const Function*> 
     return found;
 }
 
+// These functions, and all that runs from them.
+std::unordered_set<const Function*> functions_run_by(const Program&, std::unordered_set<const Function*>);
+
 // The Python classes of the program, found at the first call for a context and kept with it.
 const Classes& classes_of(const RuleContext&);
 

@@ -57,16 +57,14 @@ bool Values::add_callees(const Function& f, const Operand& o, std::vector<Candid
         if (reads_item(*call) || is_next(*call)) return add_items(f, call->args[0], out, depth + 1);
         if (holds_modules(call->name.str())) return add_contents(f, *call, out, depth + 1);
         const bool of_library = call->name.str().find('.') != std::string_view::npos;
-        if (python::wraps_module(call->name.str()))
-            if (const std::int32_t inner = python::passes_on(*call); inner != kNone)
-                return add_callees(f, call->args[static_cast<std::size_t>(inner)], out, depth + 1);
+        if (call->callee.empty())
+            if (const std::int32_t same = python::passes_on(*call); same != kNone)
+                return add_callees(f, call->args[static_cast<std::size_t>(same)], out, depth + 1);
         if (call->kind == CallKind::constructor && (of_library || names_.classes().knows(call->name))) {
             out.push_back({call->name, true});
             return true;
         }
         if (call->name.str() == "getattr" && call->args.size() >= 2) return add_attribute(f, *call, out);
-        if (call->callee.empty() && returns_first_argument(call->name.str()) && !call->args.empty())
-            return add_callees(f, call->args[0], out, depth + 1);
         if (const Function* callee = names_.function(call->callee))
             return add_returned(*callee, out, depth + 1);
         // The object that a class from a table makes: LOSSES[name](width).

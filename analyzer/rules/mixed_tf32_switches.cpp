@@ -11,7 +11,6 @@
 
 #include <array>
 #include <optional>
-#include <unordered_set>
 #include <vector>
 
 #include "analyzer/analyses/arguments.hpp"
@@ -93,17 +92,8 @@ public:
     }
 
 private:
-    bool calls(const Function& from, const Function& to) {
-        std::vector<const Function*> open{&from};
-        std::unordered_set<const Function*> seen{&from};
-        for (std::size_t i = 0; i < open.size(); ++i) {
-            for (const Call& call : open[i]->calls) {
-                const Function* callee = program_.definition(call.callee);
-                if (callee == &to) return true;
-                if (callee && seen.insert(callee).second) open.push_back(callee);
-            }
-        }
-        return false;
+    bool calls(const Function& from, const Function& to) const {
+        return functions_run_by(program_, {&from}).contains(&to);
     }
 
     const Program& program_;
