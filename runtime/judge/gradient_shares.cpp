@@ -17,6 +17,17 @@ bool moves_gradients(std::string_view op) {
 
 }  // namespace
 
+template <class Chosen>
+GradientShares::Share GradientShares::explained(double error, Chosen chosen) const {
+    double sampled = 0, first = 0;
+    for (const auto& [tensor, layer] : gradients_) {
+        if (!chosen(*tensor, layer)) continue;
+        sampled += std::min(tensor->sampled_error_squares, error * error * tensor->sampled_twin_squares);
+        first += std::min(tensor->first_error_squares, error * error * tensor->first_twin_squares);
+    }
+    return {all_ > 0 ? sampled / all_ : 1, first_all_ > 0 ? first / first_all_ : -1};
+}
+
 GradientShares::GradientShares(const RunModel& model)
     : ranks_(static_cast<double>(std::max<std::size_t>(model.ranks.size(), 1))) {
     for (const TensorSum& t : model.tensors) {
@@ -43,15 +54,16 @@ GradientShares::Share GradientShares::of(const OpRecord& op, double error) const
     const bool makes_gradients = owns && op.calls > 0 && contracts_last(op);
     const double results =
         static_cast<double>(op.elements) / static_cast<double>(std::max<std::uint64_t>(op.calls, 1));
-    double explained = 0, first = 0;
-    for (const auto& [tensor, layer] : gradients_) {
-        if (owns ? layer != op.layer : ends_before(layer, op.first)) continue;
-        const TensorSum& t = *tensor;
-        if (makes_gradients && static_cast<double>(t.last.elements) > results * ranks_) continue;
-        explained += std::min(t.sampled_error_squares, error * error * t.sampled_twin_squares);
-        first += std::min(t.first_error_squares, error * error * t.first_twin_squares);
-    }
-    return {all_ > 0 ? explained / all_ : 1, first_all_ > 0 ? first / first_all_ : -1};
+    return explained(error, [&](const TensorSum& t, std::string_view layer) {
+        if (owns ? layer != op.layer : ends_before(layer, op.first)) return false;
+        return !makes_gradients || static_cast<double>(t.last.elements) <= results * ranks_;
+    });
+}
+
+GradientShares::Share GradientShares::after(const OpRecord& op, double error) const {
+    return explained(error, [&](const TensorSum&, std::string_view layer) {
+        return layer != op.layer && !ends_before(layer, op.first);
+    });
 }
 
 bool GradientShares::contracts_last(const OpRecord& op) const {

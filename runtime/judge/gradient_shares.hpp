@@ -26,8 +26,12 @@ public:
     // makes gradients itself, such as a bias's, so it and what comes after it explain none that has more elements than
     // their results.
     Share of(const OpRecord&, double error) const;
+    // The same of all gradients that are computed after the op, which has no part in those of its own layer.
+    Share after(const OpRecord&, double error) const;
 
 private:
+    template <class Chosen>
+    Share explained(double error, Chosen) const;  // of the gradients that are chosen
     bool ends_before(std::string_view layer, std::uint64_t op) const;
     bool contracts_last(const OpRecord&) const;
 

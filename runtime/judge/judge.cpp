@@ -79,6 +79,14 @@ std::string step_list(const std::vector<Step>& steps) {
     return out;
 }
 
+std::string others_text(const std::vector<std::string>& layers) {
+    constexpr std::size_t kNamed = 3;
+    if (layers.empty()) return {};
+    std::string out = "; and " + counted(layers.size(), "more layer") + ":";
+    for (std::size_t i = 0; i < layers.size() && i < kNamed; ++i) out += (i ? ", " : " ") + shown(layers[i]);
+    return layers.size() > kNamed ? out + ", ..." : out;
+}
+
 namespace {
 
 // While GradScaler looks for its scale, a sum over ranks that overflows shows that the scale is too high. Once a step
@@ -194,6 +202,7 @@ Judgement judge(const RunModel& model, const Limits& limits, const std::vector<s
     judge_skips(c, judge_nonfinite(c));
     judge_ops(c, judge_sums(c));
     judge_amplified(c);
+    judge_narrowed(c);
     judge_range(c);
     judge_updates(c);
     judge_rounded(c);

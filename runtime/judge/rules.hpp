@@ -27,6 +27,8 @@ std::string place_text(const OpRecord&);  // "blocks.2.fc2 addmm forward bf16", 
 bool has_twin(const RunModel&);           // mode step or trajectory
 // "steps 17, 34, 35 and 4 more"
 std::string step_list(const std::vector<Step>&);
+// "; and 4 more layers: a, b, c, ..."
+std::string others_text(const std::vector<std::string>& layers);
 
 // Whether precision is not the cause of the value that the op made: the twin has it too, or an initialisation drew it
 // and it was gone when the model ran.
@@ -50,6 +52,7 @@ void judge_skips(Case&, std::optional<Step> first_nonfinite);
 std::set<OpPlace> judge_sums(Case&);                         // MPT012. Where it found something
 void judge_ops(Case&, const std::set<OpPlace>& swallowing);  // MPT010, MPT011; not there, MPT012 explains it
 void judge_amplified(Case&);                                 // MPT013
+void judge_narrowed(Case&);                                  // MPT014
 void judge_gradients(Case&);                                 // MPT026
 void judge_parameters(Case&);  // MPT027. After the rules that find causes in the optimizer
 void judge_rounded(Case&);     // MPT028

@@ -30,7 +30,6 @@ constexpr double kBiasSigmas = 6;                 // metrics.md 5.2: z > 6
 constexpr double kOneRoundingAtMost = 1 / 0.425;  // one rounding errs by u at most, 2.35 floors
 constexpr double kConcentrated = 1.0 / 256;       // mean square over largest square; Gaussian: above 1/36
 constexpr double kShareOfDeparture = 0.1;  // of the gradients' error, where the loss departs from its twin's
-constexpr std::size_t kNamedLayers = 3;
 constexpr double kLongChain = 16;          // additions a step from which on a sum is a running sum
 constexpr double kChainWithoutProof = 64;  // the same, when neither bias nor divergence was measured
 constexpr std::uint64_t kFewestAddends = 256;
@@ -150,15 +149,6 @@ std::string advice_for(const OpRecord& op) {
         return "keep the module that runs " + shown(name) + " in fp32";
     return "run " + shown(name) + " of " + (op.layer.empty() ? std::string("this layer") : shown(op.layer)) +
            " in fp32, or sum in fp32 inside it";
-}
-
-// "; and 4 more layers: a, b, c, ..."
-std::string others_text(const std::vector<std::string>& layers) {
-    if (layers.empty()) return {};
-    std::string out = "; and " + counted(layers.size(), "more layer") + ":";
-    for (std::size_t i = 0; i < layers.size() && i < kNamedLayers; ++i)
-        out += (i ? ", " : " ") + shown(layers[i]);
-    return layers.size() > kNamedLayers ? out + ", ..." : out;
 }
 
 // Found in the map of layers and steps if the map has a column for each step; else the worst step.

@@ -59,13 +59,13 @@ def bug_row(group, fixed):
     parts = [sum(score.compare(case, o.findings[0])[p] for o in group if o.findings) for p in score.PARTS]
     return [case.name, case.case or "own", truth_of(case), said, share(group, lambda o: o.findings),
             *(f"{p}/{len(group)}" for p in parts), share(group, score.right),
-            share(group, score.place_of), share(group, lambda o: o.gate == 1),
+            share(group, score.place_of), share(group, lambda o: o.gate == case.gate),
             share(fixed, score.right) if fixed else "-"]
 
 
 def bugs(groups):
     lines = ["| program | known defect | truth | first finding | found | rule | layer | op | phase | step | all right "
-             "| right one in the list | gate 1 | fixed twin silent |", "|" + "---|" * 14]
+             "| right one in the list | gate | fixed twin silent |", "|" + "---|" * 14]
     for name, group in groups.items():
         if group[0].buggy:
             lines.append("| " + " | ".join(cell(c) for c in bug_row(group, groups.get(name + " fixed"))) + " |")

@@ -29,6 +29,7 @@ class Case:
     phase: list = field(default_factory=list)
     step: list = field(default_factory=list)
     rules: list = field(default_factory=list)
+    gate: int = 1          # its exit status; 0: the bug is a warning
 
 
 def load():

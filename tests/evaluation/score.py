@@ -36,12 +36,12 @@ def compare(case, finding):
 
 
 def right(outcome):
-    """Whether the first finding is at the bug and the gate fails; for a program without a bug, whether it is silent."""
+    """Whether the first finding is at the bug and the gate agrees; without a bug, whether the program is silent."""
     if outcome.fault:
         return False
     if not outcome.buggy:
         return not outcome.findings and outcome.gate == 0
-    return bool(outcome.findings) and outcome.gate == 1 and all(compare(outcome.case, outcome.findings[0]).values())
+    return bool(outcome.findings) and outcome.gate == outcome.case.gate and all(compare(outcome.case, outcome.findings[0]).values())
 
 
 def place_of(outcome):

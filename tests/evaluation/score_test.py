@@ -1,4 +1,5 @@
 """The score itself: what counts as right, and the table of truth it is held against."""
+import dataclasses
 import os
 import unittest
 
@@ -30,6 +31,9 @@ class ScoreTest(unittest.TestCase):
         self.assertFalse(score.right(outcome([RIGHT], gate=0, fixed=True)))
         self.assertTrue(score.right(outcome([], gate=0, fixed=True)))
         self.assertFalse(score.right(outcome([], gate=0)))
+        warning = dataclasses.replace(CASE, gate=0)
+        self.assertTrue(score.right(score.Outcome(warning, False, 1, [RIGHT], 0)))
+        self.assertFalse(score.right(score.Outcome(warning, False, 1, [RIGHT], 1)))
 
     def test_a_run_without_verdict_is_never_right(self):
         for fixed in (False, True):

@@ -671,6 +671,33 @@ def softmax_backward(run):
     value("gradient", model.scores.weight.grad.norm())
 
 
+class Packed(nn.Linear):
+    """Keeps its input in fp8 for backward, to save memory, and computes in the type of the input."""
+
+    dtype = None  # of the input that is kept; None: its own
+
+    def forward(self, x):
+        return super().forward(x.to(self.dtype).to(x.dtype) if self.dtype else x)
+
+
+def through_fp8(run):
+    """The product reads values of 4 bits. The loss scale keeps the gradients, which pass through fp8 too, above 0."""
+    model = nn.Sequential(nn.Linear(32, 64), nn.Tanh(), Packed(64, 64), nn.Tanh(), nn.Linear(64, 8))
+    model[2].dtype = torch.float8_e4m3fn if run.low and run.buggy else None
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    scaler = torch.amp.GradScaler("cpu", init_scale=4096.0, enabled=run.low)
+    for step in range(run.steps):
+        x, labels = run.normal(64, 32), run.integers(8, 64)
+        with run.autocast(HALF):
+            loss = F.cross_entropy(model(x), labels)
+        optimizer.zero_grad()
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        run.report(step, loss)
+    value("gradient", model[2].weight.grad.norm())
+
+
 class Surprise(nn.Module):
     """The negative logarithm of each label's share of the weights that are allowed."""
 
@@ -708,7 +735,7 @@ CASES = {
     "embedding-gradient": embedding_gradient, "micro-steps": micro_steps, "norm-squared": norm_squared,
     "loss-scale": loss_scale, "softmax-rows": softmax_rows,
     "empty-mean": empty_mean, "variance": variance, "cancel": cancel, "log-zero": log_zero,
-    "softmax-backward": softmax_backward, **ranks.CASES,
+    "softmax-backward": softmax_backward, "through-fp8": through_fp8, **ranks.CASES,
 }
 
 

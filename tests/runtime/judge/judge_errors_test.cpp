@@ -225,6 +225,53 @@ TEST(Judge, MPT026TheGradientOfABiasIsNotTheWeights) {
     EXPECT_NE(find(judge(m), "MPT026"), nullptr) << "a product makes the weight's gradient of it";
 }
 
+// A cast to e4m3 in layer blocks.0.fc, the cast back, and a product that inherits an error of `arrives`.
+void add_narrowed(RunModel& m, Phase phase, std::uint64_t first, double arrives) {
+    m.ops.push_back(op_sum("blocks.0.fc", "aten::copy_", phase, DType::e4m3, 0, first));
+    m.ops.back().total.error_squares =
+        std::pow(one_rounding_floor(DType::e4m3), 2) * m.ops.back().total.twin_squares;
+    m.ops.push_back(op_sum("blocks.0.fc", "aten::copy_", phase, DType::bf16, 0, first + 1));
+    m.ops.push_back(op_sum("blocks.0.fc", "aten::addmm", phase, DType::bf16, 1, first + 2));
+    m.ops.back().total.prop_error_squares = arrives * arrives * m.ops.back().total.loc_squares;
+}
+
+RunModel narrowed(double arrives = one_rounding_floor(DType::e4m3)) {
+    RunModel m = healthy();
+    m.tensors = {gradient("blocks.0.fc.weight", 0.026, 1), gradient("blocks.1.fc.weight", 0.01, 1)};
+    add_narrowed(m, Phase::forward, 10, arrives);
+    return m;
+}
+
+TEST(Judge, MPT014AValueThroughFp8) {
+    RunModel m = narrowed();
+    const Judgement j = judge(m);
+    ASSERT_EQ(j.findings.size(), 1u) << text_of(j);
+    const Finding& f = j.findings[0];
+    EXPECT_EQ(f.rule, "MPT014");
+    EXPECT_EQ(f.severity, Severity::warning);
+    EXPECT_EQ(f.layer, "blocks.0.fc");
+    EXPECT_EQ(f.phase, Phase::forward);
+    EXPECT_THAT(f.message, HasSubstr("rounds a value that addmm reads in bf16: it is off by 2.7 %"));
+    EXPECT_THAT(f.message, HasSubstr("such casts explain 87 % of the gradients' error"));
+    add_narrowed(m, Phase::backward, 20, one_rounding_floor(DType::e4m3));
+    EXPECT_EQ(judge(m).findings.at(0).phase, Phase::forward) << "autograd casts the gradient likewise";
+    m.tensors[1] = gradient("blocks.1.fc.weight", 1, 1);
+    EXPECT_EQ(find(judge(m), "MPT014")->severity, Severity::note) << "most of the error comes from elsewhere";
+}
+
+TEST(Judge, MPT014IsSilentWhereFp8IsReadOrCostsNothing) {
+    RunModel m = narrowed();
+    m.ops[4].total.dtype = DType::e5m2;
+    EXPECT_EQ(text_of(judge(m)), "") << "no cast back: the product reads fp8";
+    EXPECT_EQ(text_of(judge(narrowed(0.001))), "") << "the error does not arrive";
+    m = narrowed();
+    m.ops[3].total.error_squares *= 9;
+    EXPECT_EQ(text_of(judge(m)), "") << "the value was off before the cast";
+    m = narrowed();
+    for (OpSum& s : m.ops) s.total.phase = Phase::optimizer;
+    EXPECT_EQ(find(judge(m), "MPT014"), nullptr) << "state that an optimizer keeps in fp8";
+}
+
 TEST(Judge, MPT023ANormInForwardIsAKernelOfTorch) {
     RunModel m = healthy();
     m.ops.push_back(op_sum("stage2.0.bn", "aten::native_batch_norm", Phase::forward, DType::bf16, 4, 10));
