@@ -102,12 +102,13 @@ Finding narrowed_finding(const Case& c, const std::vector<Narrowed>& all) {
     for (const Narrowed& n : all) layers.insert(n.cast->total.layer);
     layers.erase(cast.layer);
     f.more_layers.assign(layers.begin(), layers.end());
-    f.message = place_text(cast) + " rounds a value that " + shown(base_name(named.reader->op)) + " reads in " +
-                wide + ": it is off by " + percent(named.error) + ", one rounding to " + wide + " costs " +
-                percent(one_rounding_floor(named.reader->dtype)) + others_text(f.more_layers) +
+    f.message = place_text(cast) + " rounds a value that " + shown(base_name(named.reader->op)) +
+                " reads in " + wide + ": it is off by " + percent(named.error) + ", one rounding to " + wide +
+                " costs " + percent(one_rounding_floor(named.reader->dtype)) + others_text(f.more_layers) +
                 "; such casts explain " + percent(share) + " of the gradients' error";
-    f.advice = "cast the value once, to the format in which it is read; if fp8 is meant, scale it and give the "
-               "product fp8 inputs";
+    f.advice =
+        "cast the value once, to the format in which it is read; if fp8 is meant, scale it and give the "
+        "product fp8 inputs";
     return f;
 }
 

@@ -237,7 +237,7 @@ void add_narrowed(RunModel& m, Phase phase, std::uint64_t first, double arrives)
 
 RunModel narrowed(double arrives = one_rounding_floor(DType::e4m3)) {
     RunModel m = healthy();
-    m.tensors = {gradient("blocks.0.fc.weight", 0.026, 1), gradient("blocks.1.fc.weight", 0.01, 1)};
+    m.tensors = {gradient("blocks.0.fc.weight", 0.026, 1), gradient("embed.weight", 0.01, 1)};
     add_narrowed(m, Phase::forward, 10, arrives);
     return m;
 }
@@ -254,8 +254,13 @@ TEST(Judge, MPT014AValueThroughFp8) {
     EXPECT_THAT(f.message, HasSubstr("rounds a value that addmm reads in bf16: it is off by 2.7 %"));
     EXPECT_THAT(f.message, HasSubstr("such casts explain 87 % of the gradients' error"));
     add_narrowed(m, Phase::backward, 20, one_rounding_floor(DType::e4m3));
+    m.tensors[1] = gradient("embed.weight", 0.026, 2);
     EXPECT_EQ(judge(m).findings.at(0).phase, Phase::forward) << "autograd casts the gradient likewise";
-    m.tensors[1] = gradient("blocks.1.fc.weight", 1, 1);
+    std::erase_if(m.ops, [](const OpSum& s) { return s.total.phase == Phase::forward; });
+    m.tensors.push_back(gradient("blocks.1.fc.weight", 0.026, 1));
+    EXPECT_THAT(judge(m).findings.at(0).message, HasSubstr("such casts explain 50 %"))
+        << "not its own layer's, nor what was computed before";
+    m.tensors[1] = gradient("embed.weight", 1, 1);
     EXPECT_EQ(find(judge(m), "MPT014")->severity, Severity::note) << "most of the error comes from elsewhere";
 }
 
