@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <optional>
+
+#include "kernels/base/files.hpp"
 
 namespace fs = std::filesystem;
 
@@ -73,15 +73,10 @@ private:
 };
 
 std::optional<std::string> read_response_file(const fs::path& path, CommandNotes& notes) {
-    std::error_code failed;
-    const bool regular = fs::is_regular_file(path, failed);  // so that no pipe or device is opened
-    const auto size = regular ? fs::file_size(path, failed) : 0;
-    if (!regular || failed || size > kMaxBytes) {
-        notes.warn("@" + path.string() + ": cannot be read as a response file; its options are missing");
-        return std::nullopt;
-    }
-    std::ifstream in(path, std::ios::binary);
-    return std::string{std::istreambuf_iterator<char>(in), {}};
+    std::string text;
+    if (read_file(path.string(), text, kMaxBytes)) return text;
+    notes.warn("@" + path.string() + ": cannot be read as a response file; its options are missing");
+    return std::nullopt;
 }
 
 class Expander {

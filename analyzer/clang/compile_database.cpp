@@ -1,9 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <fstream>
 #include <initializer_list>
-#include <iterator>
 #include <string_view>
 
 #include <nlohmann/json.hpp>
@@ -11,6 +9,7 @@
 #include "analyzer/clang/command_line.hpp"
 #include "analyzer/clang/device_header.hpp"
 #include "analyzer/clang/extract.hpp"
+#include "kernels/base/files.hpp"
 #include "kernels/base/paths.hpp"
 
 namespace fs = std::filesystem;
@@ -35,9 +34,9 @@ Result<std::string> read(const fs::path& path) {
                      "make one with cmake -DCMAKE_EXPORT_COMPILE_COMMANDS=ON, or with `ninja -t compdb`"};
     }
     if (fs::file_size(path, failed) > kMaxBytes) return Error{path.string() + ": larger than 512 MiB", ""};
-    std::ifstream in(path, std::ios::binary);
-    if (!in) return Error{path.string() + ": cannot be read", ""};
-    return std::string{std::istreambuf_iterator<char>(in), {}};
+    std::string text;
+    if (!read_file(path.string(), text)) return Error{path.string() + ": cannot be read", ""};
+    return text;
 }
 
 // The parser keeps a value per level, so the depth is limited before parsing to bound its memory.

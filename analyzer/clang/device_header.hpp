@@ -3,25 +3,22 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <string_view>
+
+#include "kernels/base/files.hpp"
 
 namespace mp::lint {
 
 // Whether a header that is not named .cuh needs CUDA: it defines kernels or device functions.
 inline bool holds_device_code(const std::string& header) {
     constexpr std::array<std::string_view, 4> kExtensions{".h", ".hh", ".hpp", ".hxx"};
-    constexpr std::uintmax_t kMaxBytes = 4u << 20;
+    constexpr std::uint64_t kMaxBytes = 4u << 20;
     const std::string extension = std::filesystem::path(header).extension().string();
-    std::error_code failed;
     if (std::ranges::find(kExtensions, extension) == kExtensions.end()) return false;
-    if (const auto bytes = std::filesystem::file_size(header, failed); failed || bytes > kMaxBytes)
-        return false;
-    std::ifstream in(header, std::ios::binary);
-    const std::string text{std::istreambuf_iterator<char>(in), {}};
-    return text.find("__global__") != std::string::npos || text.find("__device__") != std::string::npos;
+    std::string text;
+    return read_file(header, text, kMaxBytes) &&
+           (text.find("__global__") != std::string::npos || text.find("__device__") != std::string::npos);
 }
 
 }  // namespace mp::lint

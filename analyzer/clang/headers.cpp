@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
+
+#include "kernels/base/files.hpp"
 
 namespace fs = std::filesystem;
 
@@ -25,8 +25,9 @@ bool directory_at(const fs::path& path) {
 }
 
 std::string read(const fs::path& path) {
-    std::ifstream in(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
+    std::string text;
+    read_file(path.string(), text);
+    return text;
 }
 
 std::string find_ours() {

@@ -3,10 +3,9 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <vector>
 
+#include "kernels/base/files.hpp"
 #include "runtime/trace/display.hpp"
 
 namespace mp::trace {
@@ -129,8 +128,8 @@ Result<DeclaredPolicy> hmp(DeclaredPolicy p, std::string_view body) {
 
 Result<DeclaredPolicy> list_file(DeclaredPolicy p, const std::string& path) {
     if (const Status good = check_file(p.text, path); !good) return good.error();
-    std::ifstream in(path, std::ios::binary);
-    const std::string content(std::istreambuf_iterator<char>(in), {});
+    std::string content;
+    read_file(path, content);
     return listed(std::move(p), Policy::parse(content, path));
 }
 

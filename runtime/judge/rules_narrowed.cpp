@@ -1,6 +1,6 @@
-// MPT014: a value that the program rounds to fp8 and reads in a wider format. Each op rounds once and correctly, but the
-// op that reads the value starts from 3 or 4 bits, and its own format does not show it. A product that takes fp8 itself
-// has no cast back in front of it.
+// MPT014: a value that the program rounds to fp8 and reads in a wider format. Each op rounds once and correctly, but
+// the op that reads the value starts from 3 or 4 bits, and its own format does not show it. A product that takes fp8
+// itself has no cast back in front of it.
 
 #include <algorithm>
 #include <map>

@@ -41,7 +41,8 @@ def right(outcome):
         return False
     if not outcome.buggy:
         return not outcome.findings and outcome.gate == 0
-    return bool(outcome.findings) and outcome.gate == outcome.case.gate and all(compare(outcome.case, outcome.findings[0]).values())
+    return bool(outcome.findings) and outcome.gate == outcome.case.gate and \
+        all(compare(outcome.case, outcome.findings[0]).values())
 
 
 def place_of(outcome):
