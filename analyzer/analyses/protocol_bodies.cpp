@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "analyzer/analyses/autocast_calls.hpp"
+#include "analyzer/analyses/dataflow.hpp"
 #include "analyzer/analyses/protocol_paths.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/region/calls.hpp"
@@ -97,13 +99,25 @@ Paths::Body& Paths::body(const Function& f) {
 }
 
 // What a function of the program does counts, not its name: a clip of its own may unscale first, and a method
-// `backward` may scale.
+// `backward` may scale. No loss comes from a region that records no gradients.
 Event Paths::event_of(const Function& f, const Call& c) const {
     const Event event = roles_.event(f, c);
+    if (event.kind == region && records_nothing(f, c)) return {};
     if ((event.kind != clip && event.kind != backward && event.kind != managed) || c.callee.empty())
         return event;
     const Function* const own = program_.definition(c.callee);
     return own && goes_on_inside(*own, event.kind == clip) ? Event{} : event;
+}
+
+bool Paths::records_nothing(const Function& f, const Call& enter) const {
+    bool runs = false;
+    for (const std::size_t inside : calls_inside(f, static_cast<std::size_t>(index_of(f, enter))))
+        for (const Context& context : program_.contexts(f, f.calls[inside])) {
+            if (context.enabled != Switch::on) continue;
+            if (context.grad != Switch::off) return false;
+            runs = true;
+        }
+    return runs;
 }
 
 bool Paths::goes_on_inside(const Function& own, bool clips) const {

@@ -88,6 +88,7 @@ private:
     void find_aliases(const Function&, Body&) const;
     void add_attributes(const Function& of, const Function& in, Body&) const;
     Event event_of(const Function&, const Call&) const;
+    bool records_nothing(const Function&, const Call& enter) const;
     bool goes_on_inside(const Function& own, bool clips) const;
     bool only_forwards(const Function&);
     void find_overriders();

@@ -86,6 +86,12 @@ const VarDecl* variable_of(const Expr* e) {
     return ref ? dyn_cast<VarDecl>(ref->getDecl()) : nullptr;
 }
 
+// `a` of a[i].
+const VarDecl* array_of(const Expr* e) {
+    const auto* element = e ? dyn_cast<ArraySubscriptExpr>(e->IgnoreParenImpCasts()) : nullptr;
+    return element ? variable_of(element->getBase()) : nullptr;
+}
+
 // The call whose result the expression is, without conversions.
 const CallExpr* called_in(const Expr* e) {
     for (;;) {
@@ -136,10 +142,7 @@ bool Flow::is_value_passed_on(const CallExpr& call) const {
 Role Flow::role_in(const Body& body, const Expr& used, const Stmt& parent, unsigned depth) const {
     if (const auto* binary = dyn_cast<BinaryOperator>(&parent)) {
         const bool right = binary->getRHS() == &used;
-        if (binary->getOpcode() == BO_Assign && right) {
-            const VarDecl* variable = variable_of(binary->getLHS());
-            return variable ? role_of_variable(body, *variable, depth + 1) : Role::none;
-        }
+        if (binary->getOpcode() == BO_Assign && right) return role_of_store(body, *binary->getLHS(), depth);
         const Expr* other = right ? binary->getLHS() : binary->getRHS();
         if (binary->getOpcode() == BO_Mul && is_complement(terms, other)) return Role::mask_fill;
         return role_of_operator(binary->getOpcode(), right);
@@ -151,9 +154,8 @@ Role Flow::role_in(const Body& body, const Expr& used, const Stmt& parent, unsig
     }
     if (const auto* op = dyn_cast<CXXOperatorCallExpr>(&parent)) {
         if (op->getOperator() == OO_Equal) {
-            const VarDecl* variable =
-                op->getNumArgs() == 2 && op->getArg(1) == &used ? variable_of(op->getArg(0)) : nullptr;
-            return variable ? role_of_variable(body, *variable, depth + 1) : Role::none;
+            const bool stored = op->getNumArgs() == 2 && op->getArg(1) == &used;
+            return stored ? role_of_store(body, *op->getArg(0), depth) : Role::none;
         }
         const bool right = op->getNumArgs() == 2 && op->getArg(1) == &used;
         const BinaryOperatorKind kind = binary_of(op->getOperator());
@@ -169,6 +171,12 @@ Role Flow::role_in(const Body& body, const Expr& used, const Stmt& parent, unsig
         }
     }
     return Role::none;
+}
+
+Role Flow::role_of_store(const Body& body, const Expr& target, unsigned depth) const {
+    if (const VarDecl* variable = variable_of(&target)) return role_of_variable(body, *variable, depth + 1);
+    const VarDecl* array = &body == &terms.root() ? array_of(&target) : nullptr;
+    return array && is_extreme_array(*array) ? Role::max_identity : Role::none;
 }
 
 Role Flow::role_of_argument(const Body& body, const CallExpr& call, const Expr& used, unsigned depth) const {
@@ -240,6 +248,26 @@ bool Flow::is_extreme_variable(const Body& body, const VarDecl& variable, unsign
             return true;
     }
     return false;
+}
+
+// maximum[i] = max(maximum[i], x), also through variables: new = max(old, x); maximum[i] = new. Pointers into one
+// shared memory are told apart by their names.
+bool Flow::is_extreme_array(const VarDecl& array) const {
+    return std::ranges::any_of(steps, [&](const Step& s) {
+        return !s.frame && array_of(s.target.expr) == &array && is_extreme_in(s.value, array, 0);
+    });
+}
+
+bool Flow::is_extreme_in(Term value, const VarDecl& array, unsigned depth) const {
+    const Arith a = terms.arithmetic(value);
+    if (a.kind == Arithmetic::max || a.kind == Arithmetic::min) {
+        return std::ranges::any_of(
+            a.args, [&](Term t) { return array_of(terms.resolve(t).expr) == &array; });
+    }
+    const VarDecl* variable = depth < kDeepest ? variable_of(terms.strip(value).expr) : nullptr;
+    return variable && std::ranges::any_of(terms.root().writes_to(variable), [&](const Write* w) {
+        return w->value && is_extreme_in({w->value, nullptr}, array, depth + 1);
+    });
 }
 
 // `v = lane < n ? shared[lane] : -1e20f` initialises the variable; it is not a comparison.

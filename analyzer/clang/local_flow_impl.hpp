@@ -136,8 +136,11 @@ struct Flow {
     Role role_of(const Body&, const clang::Expr&, unsigned depth) const;
     Role role_in(const Body&, const clang::Expr& used, const clang::Stmt& parent, unsigned depth) const;
     Role role_of_argument(const Body&, const clang::CallExpr&, const clang::Expr&, unsigned depth) const;
+    Role role_of_store(const Body&, const clang::Expr& target, unsigned depth) const;
     Role role_of_variable(const Body&, const clang::VarDecl&, unsigned depth) const;
     bool is_extreme_variable(const Body&, const clang::VarDecl&, unsigned depth) const;
+    bool is_extreme_array(const clang::VarDecl&) const;
+    bool is_extreme_in(Term value, const clang::VarDecl& array, unsigned depth) const;
     bool is_select_with_constant(const Write&) const;
     bool is_value_passed_on(const clang::CallExpr&) const;
     bool finds_extreme(const clang::FunctionDecl&, unsigned depth) const;
