@@ -238,15 +238,22 @@ bool Flow::restarts(const Step& step, const Stmt* loop) const {
         });
         return found;
     };
+    const auto runs_first = [&](const Write& w) {
+        const Stmt* branch = w.site;  // a branch that also contains the step runs whenever the step runs
+        while (branch && branch != loop && !body.contains(branch, step.site)) branch = body.parent(branch);
+        return body.always_runs(w.site, branch);
+    };
     for (const Write* w : body.writes_to(step.place.base)) {
         if (w == step.write || !body.contains(loop, w->site)) continue;
         const bool assigned = w->kind == WriteKind::assign && w->value && !mentions_itself(*w);
-        if (!assigned && !refills(step, *w)) continue;
-        const Stmt* branch = w->site;  // a branch that also contains the step runs whenever the step runs
-        while (branch && branch != loop && !body.contains(branch, step.site)) branch = body.parent(branch);
-        if (body.always_runs(w->site, branch)) return true;
+        if ((assigned || refills(step, *w)) && runs_first(*w)) return true;
     }
-    return false;
+    // A pointer into it: tile = &shared[64]; load(tile, x); tile[i] += y.
+    const VarDecl* pointer = step.at ? nullptr : terms.array_of(step.target);
+    if (!pointer || pointer == step.place.base) return false;
+    return std::ranges::any_of(body.writes_to(pointer), [&](const Write* w) {
+        return body.contains(loop, w->site) && refills(step, *w) && runs_first(*w);
+    });
 }
 
 std::vector<const Stmt*> Flow::gathering_loops(const Step& step) const {

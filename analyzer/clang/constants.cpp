@@ -86,12 +86,6 @@ const VarDecl* variable_of(const Expr* e) {
     return ref ? dyn_cast<VarDecl>(ref->getDecl()) : nullptr;
 }
 
-// `a` of a[i].
-const VarDecl* array_of(const Expr* e) {
-    const auto* element = e ? dyn_cast<ArraySubscriptExpr>(e->IgnoreParenImpCasts()) : nullptr;
-    return element ? variable_of(element->getBase()) : nullptr;
-}
-
 // The call whose result the expression is, without conversions.
 const CallExpr* called_in(const Expr* e) {
     for (;;) {
@@ -175,7 +169,7 @@ Role Flow::role_in(const Body& body, const Expr& used, const Stmt& parent, unsig
 
 Role Flow::role_of_store(const Body& body, const Expr& target, unsigned depth) const {
     if (const VarDecl* variable = variable_of(&target)) return role_of_variable(body, *variable, depth + 1);
-    const VarDecl* array = &body == &terms.root() ? array_of(&target) : nullptr;
+    const VarDecl* array = &body == &terms.root() ? terms.array_of({&target, nullptr}) : nullptr;
     return array && is_extreme_array(*array) ? Role::max_identity : Role::none;
 }
 
@@ -254,7 +248,7 @@ bool Flow::is_extreme_variable(const Body& body, const VarDecl& variable, unsign
 // shared memory are told apart by their names.
 bool Flow::is_extreme_array(const VarDecl& array) const {
     return std::ranges::any_of(steps, [&](const Step& s) {
-        return !s.frame && array_of(s.target.expr) == &array && is_extreme_in(s.value, array, 0);
+        return !s.frame && terms.array_of(s.target) == &array && is_extreme_in(s.value, array, 0);
     });
 }
 
@@ -262,7 +256,7 @@ bool Flow::is_extreme_in(Term value, const VarDecl& array, unsigned depth) const
     const Arith a = terms.arithmetic(value);
     if (a.kind == Arithmetic::max || a.kind == Arithmetic::min) {
         return std::ranges::any_of(
-            a.args, [&](Term t) { return array_of(terms.resolve(t).expr) == &array; });
+            a.args, [&](Term t) { return terms.array_of(terms.resolve(t)) == &array; });
     }
     const VarDecl* variable = depth < kDeepest ? variable_of(terms.strip(value).expr) : nullptr;
     return variable && std::ranges::any_of(terms.root().writes_to(variable), [&](const Write* w) {

@@ -107,6 +107,14 @@ Place Terms::place(Term lvalue) const {
     return place;
 }
 
+const VarDecl* Terms::array_of(Term element) const {
+    const Term plain = element ? strip(element) : element;
+    const auto* subscript = dyn_cast_or_null<ArraySubscriptExpr>(plain.expr);
+    const Term base = subscript ? strip({subscript->getBase(), plain.frame}) : Term{};
+    const auto* name = dyn_cast_or_null<DeclRefExpr>(base.expr);
+    return name ? dyn_cast<VarDecl>(name->getDecl()) : nullptr;
+}
+
 Place Terms::pointee(Term pointer) const {
     Place place;
     place.element = true;

@@ -105,6 +105,8 @@ public:
     bool same(Term, Term) const;
     Place place(Term lvalue) const;
     Place pointee(Term pointer) const;
+    // `a` of a[i]; where a helper's parameter names the array, the argument. Null for other expressions.
+    const clang::VarDecl* array_of(Term element) const;
     // Whether both are elements of one array, as far as it is known.
     static bool in_same_array(const Place& a, const Place& b) {
         return a.base == b.base && (a.part == b.part || !a.part || !b.part);

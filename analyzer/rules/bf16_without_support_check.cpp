@@ -9,7 +9,7 @@
 //        is not constant: it comes from a configuration; files that use Transformer Engine;
 //        devices other than CUDA; torch before 2.4,
 //        which did not count emulation; tests. In Python a note unless the answer of
-//        is_bf16_supported() decides between two ways to go on.
+//        is_bf16_supported() decides between two ways to go on, and for the second such question of a file.
 // Tests  testdata/lint/MP604.md, tests/analyzer/rules/bf16_without_support_check_test.cpp
 
 #include <algorithm>
@@ -139,15 +139,17 @@ void check(const RuleContext& context, Findings& out) {
     if (!context.device.empty() && context.device != "cuda") return;
     std::vector<Region> regions;                  // the first of each file: the others are the same choice
     std::unordered_set<const Function*> decided;  // fp16=not supported(), bf16=supported(): one choice
+    std::unordered_set<Symbol> told;              // files whose first choice is a warning
     for_each_call(context.program, is_looked_at, [&](const Function& f, const Call& call) {
         if (asks_for_support(call.name.str())) {
             if (!is_bare(call) || asks_for_capability(f) || context.older_than(kEmulationCounts) ||
                 code_kind(context, f.span.file) == CodeKind::test)
                 return;
             const bool decides = !only_refuses(f, call) && !is_only_told(f, call);
-            if (!decides || decided.insert(&f).second)
-                report(context, f, call, decides ? Severity::warning : Severity::note,
-                       "is_bf16_supported() is True for devices that only emulate bf16, slowly", out);
+            if (decides && !decided.insert(&f).second) return;
+            const bool warns = decides && told.insert(f.span.file).second;
+            report(context, f, call, warns ? Severity::warning : Severity::note,
+                   "is_bf16_supported() is True for devices that only emulate bf16, slowly", out);
         } else if (opens_bf16(call) && code_kind(context, f.span.file) != CodeKind::test) {
             if (regions.empty() || regions.back().function->span.file != f.span.file)
                 regions.push_back({&f, &call});
