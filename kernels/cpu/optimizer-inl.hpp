@@ -22,21 +22,22 @@ inline constexpr bool kVectors = true;
 #endif
 
 using VU = hn::Vec<DU>;
-using MF = hn::Mask<DF>;
 
-HWY_INLINE MF not_zero(VF v) { return hn::Ne(v, hn::Zero(DF())); }
+// All bits or none. A mask type would go through 16 bits wherever two branches join.
+HWY_INLINE VU not_zero(VF v) { return hn::BitCast(DU(), hn::VecFromMask(DF(), hn::Ne(v, hn::Zero(DF())))); }
+HWY_INLINE VU all_bits_if(bool condition) { return hn::Set(DU(), condition ? ~0u : 0u); }
 
 // ---- Steps. --------------------------------------------------------------------------------------
 
 struct AdamWStep {
     using Settings = optim::AdamW;
-    const Settings& s;
+    Settings s;
     float* means;
     float* squares;
     AdamWStep(const Settings& settings, const OptimizerRange& r)
         : s(settings), means(r.state), squares(r.squares) {}
 
-    HWY_INLINE VF vector(std::size_t i, VF w, VF g, MF& moved) const {
+    HWY_INLINE VF vector(std::size_t i, VF w, VF g, VU& moved) const {
         const DF d;
         if (s.maximize) g = hn::Neg(g);
         if (s.penalty != 0) g = fused(w, hn::Set(d, s.penalty), g);
@@ -47,9 +48,7 @@ struct AdamWStep {
         hn::StoreU(square, d, squares + i);
         const VF below = hn::Add(hn::Div(hn::Sqrt(square), hn::Set(d, s.root)), hn::Set(d, s.eps));
         const VF change = hn::Div(hn::Mul(hn::Set(d, s.step_size), mean), below);
-        moved = not_zero(change);
-        if (s.decay == 1) return hn::Sub(w, change);
-        moved = hn::Or(moved, not_zero(w));
+        moved = hn::Or(not_zero(change), hn::And(not_zero(w), all_bits_if(s.decay != 1)));
         return hn::Sub(hn::Mul(w, hn::Set(d, s.decay)), change);
     }
     HWY_INLINE float one(std::size_t i, float w, float g, bool& moved) const {
@@ -59,11 +58,11 @@ struct AdamWStep {
 
 struct SgdStep {
     using Settings = optim::Sgd;
-    const Settings& s;
+    Settings s;
     float* buffers;
     SgdStep(const Settings& settings, const OptimizerRange& r) : s(settings), buffers(r.state) {}
 
-    HWY_INLINE VF vector(std::size_t i, VF w, VF g, MF& moved) const {
+    HWY_INLINE VF vector(std::size_t i, VF w, VF g, VU& moved) const {
         const DF d;
         if (s.maximize) g = hn::Neg(g);
         if (s.penalty != 0) g = fused(w, hn::Set(d, s.penalty), g);
@@ -152,9 +151,15 @@ struct NoCopy {
 template <class Step, class Gradient, class Copy, bool kMaster, bool kStochastic>
 struct Pass {
     static constexpr bool kCopy = !std::is_same_v<Copy, NoCopy>;
+    // Elements that are counted in 32 bits before the counts are added to wider ones.
+    static constexpr std::size_t kCounted = std::size_t{1} << 24;
 
-    const OptimizerRange& range;
-    const OptimizerPass& pass;
+    struct Counts {
+        VU meant, stagnated;
+    };
+
+    OptimizerRange range;
+    OptimizerPass pass;
     Step step;
     const typename Gradient::Raw* gradients;
     std::uint16_t* copies;
@@ -170,7 +175,7 @@ struct Pass {
     std::uint64_t number(std::size_t i) const { return static_cast<std::uint64_t>(range.first) + i; }
 
     // Returns the copy; the caller stores it.
-    HWY_INLINE VU vector(std::size_t i) {
+    HWY_INLINE VU vector(std::size_t i, Counts& counts) const {
         const DF d;
         const DU bits;
         VF g = Gradient::load32(d, gradients + i);
@@ -180,7 +185,7 @@ struct Pass {
             before = hn::LoadU(d, range.master + i);
         else
             before = Copy::load32(d, copies + i);
-        MF moved;
+        VU moved;
         const VF after = step.vector(i, before, g, moved);
         VU was = hn::BitCast(bits, before), is = hn::BitCast(bits, after);
         if constexpr (kMaster) hn::StoreU(after, d, range.master + i);
@@ -195,8 +200,8 @@ struct Pass {
                 is = rounded;
             }
         }
-        meant += hn::CountTrue(d, moved);
-        stagnated += hn::CountTrue(d, hn::And(moved, hn::RebindMask(d, hn::Eq(was, is))));
+        counts.meant = hn::Sub(counts.meant, moved);  // -1 where it moved
+        counts.stagnated = hn::Sub(counts.stagnated, hn::And(moved, hn::VecFromMask(bits, hn::Eq(was, is))));
         return rounded;
     }
 
@@ -204,14 +209,21 @@ struct Pass {
     HWY_INLINE void pairs(std::size_t& i, std::size_t elements) {
         const bool streams =
             kMaster && reinterpret_cast<std::uintptr_t>(copies) % (hn::MaxLanes(D16()) * 2) == 0;
-        for (; i + 2 * kLanes32 <= elements; i += 2 * kLanes32) {
-            const VU first = vector(i), second = vector(i + kLanes32);
-            if constexpr (kCopy) {
-                if (streams)
-                    hn::Stream(lower_halves(first, second), D16(), copies + i);
-                else
-                    hn::StoreU(lower_halves(first, second), D16(), copies + i);
+        const Pass mine = *this;  // in registers, because no store can change it
+        while (i + 2 * kLanes32 <= elements) {
+            const std::size_t end = i + std::min(elements - i, kCounted);
+            Counts counts{hn::Zero(DU()), hn::Zero(DU())};
+            for (; i + 2 * kLanes32 <= end; i += 2 * kLanes32) {
+                const VU first = mine.vector(i, counts), second = mine.vector(i + kLanes32, counts);
+                if constexpr (kCopy) {
+                    if (streams)
+                        hn::Stream(lower_halves(first, second), D16(), copies + i);
+                    else
+                        hn::StoreU(lower_halves(first, second), D16(), copies + i);
+                }
             }
+            meant += hn::GetLane(hn::SumOfLanes(DU(), counts.meant));
+            stagnated += hn::GetLane(hn::SumOfLanes(DU(), counts.stagnated));
         }
         if (streams) hwy::FlushStream();
     }

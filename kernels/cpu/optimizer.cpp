@@ -9,6 +9,7 @@
 #include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
+#include <algorithm>
 #include <type_traits>
 
 #include "kernels/cpu/optimizer-inl.hpp"
