@@ -1,7 +1,9 @@
 // Terms that name storage: the variable, the element, and whether the element changes with a loop.
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <tuple>
 
 #include "analyzer/clang/terms.hpp"
 #include "analyzer/clang/types.hpp"
@@ -323,9 +325,17 @@ void Terms::add_filled(const CallExpr& call, Term variable, std::vector<Term>& s
     }
 }
 
+// What is stored through a pointer that the variable holds does not change its other members: args.p[i] = x, args.q.
+bool Terms::is_beside(const Write& w, const FieldDecl* read, const Frame* frame) const {
+    const FieldDecl* written =
+        read && w.target ? dyn_cast_or_null<FieldDecl>(place({w.target, frame}).part) : nullptr;
+    return written && written != read;
+}
+
 bool Terms::any_source(Term t, Visit visit) const {
     std::vector<Term> pending{t};
-    std::set<std::pair<const ValueDecl*, const Frame*>> seen;
+    std::map<const Expr*, const FieldDecl*> members;  // read of the object that the expression names
+    std::set<std::tuple<const ValueDecl*, const FieldDecl*, const Frame*>> seen;
     std::size_t budget = kMostSources;
     while (!pending.empty()) {
         const Term next = pending.back();
@@ -343,9 +353,15 @@ bool Terms::any_source(Term t, Visit visit) const {
             }
             if (isa<CXXThisExpr>(e))
                 if (const Term object = object_of(next.frame)) pending.push_back(object);
+            if (const auto* member = dyn_cast<MemberExpr>(&e))
+                members[member->getBase()->IgnoreParenImpCasts()] =
+                    dyn_cast<FieldDecl>(member->getMemberDecl());
             const VarDecl* variable = variable_in(part);
-            if (!variable || !seen.insert({variable, part.frame}).second) return;
+            const auto of = variable ? members.find(&e) : members.end();
+            const FieldDecl* const read = of == members.end() ? nullptr : of->second;
+            if (!variable || !seen.insert({variable, read, part.frame}).second) return;
             for (const Write* w : body_of(part.frame).writes_to(variable)) {
+                if (is_beside(*w, read, part.frame)) continue;
                 if (w->value) pending.push_back({w->value, part.frame});
                 const auto* filled = w->kind == WriteKind::escape ? dyn_cast<CallExpr>(w->site) : nullptr;
                 if (filled) add_filled(*filled, part, pending);

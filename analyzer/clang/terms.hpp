@@ -127,6 +127,7 @@ public:
     bool any_source(Term, Visit visit) const;
 
 private:
+    bool is_beside(const Write&, const clang::FieldDecl* read, const Frame*) const;
     void add_filled(const clang::CallExpr&, Term variable, std::vector<Term>& sources) const;
     Term strip_once(Term) const;
     Term argument_for(const clang::ParmVarDecl&, const Frame&) const;
