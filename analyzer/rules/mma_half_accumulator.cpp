@@ -256,7 +256,7 @@ private:
 };
 
 void check(const RuleContext& context, Findings& out) {
-    OncePerFunction fragments, instructions;
+    OncePerFunction fragments, atoms, instructions;
     MatrixProducts products(context.program);
     static constexpr std::array<std::string_view, 1> kDot{"triton.language.dot"};
     for_each_call(context.program, name_in(kDot), [&](const Function& f, const Call& call) {
@@ -267,7 +267,11 @@ void check(const RuleContext& context, Findings& out) {
         DType dtype = wmma(use);
         if (is_low_precision(dtype) && !fragments.is_first(f)) return;
         if (dtype == DType::unknown && !is_passed_on(f, use)) dtype = cutlass(use);
-        if (dtype == DType::unknown) dtype = cute(use);
+        if (dtype == DType::unknown) {
+            dtype = cute(use);
+            // Traits, atom and tiled product are further names of the first one.
+            if (is_low_precision(dtype) && !atoms.is_first(f)) return;
+        }
         if (!is_low_precision(dtype)) return;
         const bool adds_little = is_wmma_accumulator(use) && (has_wide_accumulator(f) || products.in(f) < 2);
         report(context, f, use.span, dtype, spelled(use), out,

@@ -108,5 +108,11 @@ TEST(MmaHalfAccumulator, CuteAtomListsItsTypes) {
     EXPECT_THAT(mp407("type 5:3 cute::MMA_Atom args=[{text=cute::SM80_16x8x16_F32F16F16F32_TN}]"), IsEmpty());
 }
 
+TEST(MmaHalfAccumulator, CuteAtomByFurtherNamesIsReportedOnce) {
+    EXPECT_THAT(mp407("type 5:3 cute::SM80_16x8x16_F16F16F16F16_TN alias=op\n"
+                      "type 6:3 cute::MMA_Atom args=[{text=cute::SM80_16x8x16_F16F16F16F16_TN}] alias=atom"),
+                ElementsAre("warning 5"));
+}
+
 }  // namespace
 }  // namespace mp::lint::test
