@@ -255,13 +255,13 @@ bool Flow::is_extreme_array(const VarDecl& array) const {
 bool Flow::is_extreme_in(Term value, const VarDecl& array, unsigned depth) const {
     const Arith a = terms.arithmetic(value);
     if (a.kind == Arithmetic::max || a.kind == Arithmetic::min) {
-        return std::ranges::any_of(
-            a.args, [&](Term t) { return terms.array_of(terms.resolve(t)) == &array; });
+        return std::ranges::any_of(a.args,
+                                   [&](Term t) { return terms.array_of(terms.resolve(t)) == &array; });
     }
     const VarDecl* variable = depth < kDeepest ? variable_of(terms.strip(value).expr) : nullptr;
     return variable && std::ranges::any_of(terms.root().writes_to(variable), [&](const Write* w) {
-        return w->value && is_extreme_in({w->value, nullptr}, array, depth + 1);
-    });
+               return w->value && is_extreme_in({w->value, nullptr}, array, depth + 1);
+           });
 }
 
 // `v = lane < n ? shared[lane] : -1e20f` initialises the variable; it is not a comparison.

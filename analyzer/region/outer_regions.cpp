@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <unordered_set>
 
 #include "analyzer/region/by_symbol.hpp"
 #include "analyzer/region/calls.hpp"
@@ -60,6 +61,90 @@ Opens opens_by_name(std::string_view name) {
     const bool prepares = last == "prepare" || last == "setup" || last == "setup_module";
     return prepares ? Opens::prepared : Opens::nothing;
 }
+
+// Calls `visit` for each folder above the path, the innermost first, each with its last slash.
+template <typename Visit>
+void for_each_folder(std::string_view path, Visit visit) {
+    for (path = directory_of(path); !path.empty(); path = directory_of(path.substr(0, path.size() - 1)))
+        visit(path);
+}
+
+// The program that begins in one file of a tree: what its functions run, and what it names without showing that it
+// runs it (getattr(models, name)).
+class ProgramOf {
+public:
+    ProgramOf(const Graph& graph, Symbol file) {
+        std::vector<std::uint32_t> pending;
+        for (std::uint32_t f = 0; f < graph.size(); ++f)
+            if (graph.function(f).span.file == file) pending.push_back(f);
+        std::unordered_set<std::uint32_t> seen(pending.begin(), pending.end());
+        while (!pending.empty()) {
+            const std::uint32_t f = pending.back();
+            pending.pop_back();
+            add(graph.function(f));
+            for (const std::uint32_t call : graph.linked_calls(f))
+                for (const Target& target : graph.targets(f, call))
+                    if (seen.insert(target.function).second) pending.push_back(target.function);
+        }
+    }
+
+    // Whether the function is in another program of the tree: below `root`, in folders of which this program neither
+    // runs nor names anything.
+    bool is_beside(const Function& f, std::string_view root) const {
+        bool below = false, inside = false;
+        std::string_view package = package_of(f);
+        for_each_folder(f.span.file.str(), [&](std::string_view folder) {
+            if (folder.size() <= root.size()) return;
+            below = true;
+            inside = inside || folders_.contains(folder) || named_.contains(package);
+            package = parent_of(package);
+        });
+        return below && !inside;
+    }
+
+private:
+    static std::string_view parent_of(std::string_view name) {
+        return name.substr(0, name.rfind('.') == name.npos ? 0 : name.rfind('.'));
+    }
+
+    // "models" for functions in models/resnet.py and models/__init__.py.
+    static std::string_view package_of(const Function& f) {
+        std::string_view path = f.span.file.str();
+        const bool is_package = path.ends_with("/__init__.py");
+        path = path.substr(0, path.rfind(is_package ? '/' : '.'));
+        const std::string_view module = path.substr(directory_of(path).size());
+        std::string_view name = f.usr.str();
+        while (!name.empty() && leaf(name) != module) name = parent_of(name);
+        return is_package ? name : parent_of(name);
+    }
+
+    void add(const Function& f) {
+        for_each_folder(f.span.file.str(), [&](std::string_view folder) { folders_.insert(folder); });
+        for (const TypeUse& use : f.types) add_name(use.name.str());
+        for (const Call& call : f.calls) {
+            add_name(call.name.str());
+            for (const Operand& argument : call.args) {
+                add_name(argument.refers.str());
+                add_name(literal_in(argument.text.str()));
+            }
+        }
+    }
+
+    // "models" of import_module("models." + name) and of import_module(f"models.{name}").
+    static std::string_view literal_in(std::string_view text) {
+        const std::size_t open = text.find_first_of("\"'");
+        if (open == text.npos) return {};
+        text = text.substr(open + 1, text.find_first_of("\"'{", open + 1) - open - 1);
+        return text.substr(0, text.find_last_not_of('.') + 1);
+    }
+
+    void add_name(std::string_view name) {
+        for (; !name.empty(); name = parent_of(name))
+            if (!named_.insert(name).second) return;
+    }
+
+    std::unordered_set<std::string_view> folders_, named_;
+};
 
 class Finder {
 public:
@@ -139,10 +224,11 @@ private:
 
     // hmp.convert() and amp.initialize() change the precision of everything in the same program:
     // the files in the same folder and below, and the functions they call. A tree may hold many
-    // programs.
+    // programs, also below each other.
     void add_process_wide(std::uint32_t from, const Call& call, Device device, DType dtype) {
         const Function& opener = graph_.function(from);
         const std::string_view directory = directory_of(opener.span.file.str());
+        const ProgramOf program(graph_, opener.span.file);
         Symbol condition;
         for (const Block& block : opener.flow)
             for (const Edge& e : block.to)
@@ -151,6 +237,7 @@ private:
             const Function& function = graph_.function(f);
             if (!is_python(function) || !graph_.callers(f).empty()) continue;
             if (!function.span.file.str().starts_with(directory) || loads_data(function)) continue;
+            if (program.is_beside(function, directory)) continue;
             found_.push_back({.function = f,
                               .device = device,
                               .dtype = dtype,

@@ -341,7 +341,8 @@ TEST(OuterRegion, HmpConvertIsOneOfTheProcessAndDisableCastsLeavesIt) {
                 "    call 4:6 habana_frameworks.torch.hpex.hmp.disable_casts kind=constructor\n"
                 "    call 4:6 habana_frameworks.torch.hpex.hmp.disable_casts.__enter__ kind=method "
                 "args=[{object call=2}]\n"
-                "    call 5:3 ?.step kind=method\n",
+                "    call 5:3 ?.step kind=method\n"
+                "    call 6:3 getattr args=[{refers=lib}]\n",
                 "unit app/lib/b.py language=python\n  func 1:1 lib.b.g kind=python\n    call 2:3 torch.exp\n",
                 "unit other/c.py language=python\n  func 1:1 c.h kind=python\n    call 2:3 torch.exp\n"});
     EXPECT_EQ(states(p, "main.go", 1), "on:bf16/hmp off");
@@ -350,6 +351,25 @@ TEST(OuterRegion, HmpConvertIsOneOfTheProcessAndDisableCastsLeavesIt) {
     EXPECT_EQ(states(p, "c.h", 0), "off") << "another program";
     const Function& f = function_named(p, "main.go");
     EXPECT_TRUE(p.contexts(f, f.calls[1])[0].process_wide);
+}
+
+TEST(OuterRegion, AFolderThatTheProgramNeitherRunsNorNamesIsAnotherProgram) {
+    const auto state = [](std::string_view call) {
+        return states(linked({"unit main.py language=python\n  func 1:1 main.go kind=python\n"
+                              "    call 2:3 apex.amp.initialize\n    call 3:3 " +
+                                  std::string(call),
+                              "unit models/net.py language=python\n  func 1:1 models.net.f kind=python\n"
+                              "    call 2:3 torch.exp\n",
+                              "unit models/__init__.py language=python\n  func 4:1 models.g kind=python\n"}),
+                      "models.net.f", 0);
+    };
+    EXPECT_EQ(state("torch.exp"), "off");
+    EXPECT_EQ(state("models.g callee=models.g"), "on:fp16/apex off")
+        << "it runs another function of the folder";
+    EXPECT_EQ(state("models.make"), "on:fp16/apex off");
+    EXPECT_EQ(state("getattr args=[{refers=models}]"), "on:fp16/apex off");
+    EXPECT_EQ(state("importlib.import_module args=[{text=\"'models.' + name\"}]"), "on:fp16/apex off");
+    EXPECT_EQ(state("print args=[{text=\"'other.' + name\"}]"), "off");
 }
 
 TEST(OuterRegion, ATrainersPrecisionHoldsInTheMethodsItCalls) {
