@@ -108,20 +108,14 @@ std::string guard_for(const OpSum& sum) {
     return "guard it against 0 / 0, the root of a negative, and infinities";
 }
 
-bool before_the_first_forward(const OpSum& sum, const RunModel& m) {
-    return std::ranges::none_of(m.ops, [&](const OpSum& other) {
-        return other.total.phase == Phase::forward && other.first_step == sum.first_origin.step &&
-               other.total.first < sum.at_origin.first_origin;
-    });
-}
-
 // Initialisations draw infinities and clamp them (trunc_normal_). Such a value matters only if it is still there when
 // the model runs: then another op, or the loss, shows it. In fp32 it may also be a metric beside the model.
 bool before_the_model(const OpSum& sum, const RunModel& m) {
     const OpRecord& op = sum.total;
     const bool outside = op.phase == Phase::data || op.layer == "(update)" || op.layer == "(data)";
     if (!outside || m.steps.empty() || sum.first_origin.step != m.steps.front().step) return false;
-    if (is_low_precision(op.dtype) && !before_the_first_forward(sum, m)) return false;
+    const std::uint64_t at = sum.at_origin.first_origin;
+    if (is_low_precision(op.dtype) && !before_the_first_forward(sum.first_origin.step, at, m)) return false;
     return sum.at_origin.nonfinite_real == 0 && m.steps.front().has_loss &&
            std::isfinite(m.steps.front().loss);
 }
@@ -264,6 +258,12 @@ void judge_lost_loss(Case& c) {
 }
 
 }  // namespace
+
+bool before_the_first_forward(Step step, std::uint64_t ordinal, const RunModel& m) {
+    return std::ranges::none_of(m.ops, [&](const OpSum& s) {
+        return s.total.phase == Phase::forward && s.first_step == step && s.total.first < ordinal;
+    });
+}
 
 bool is_harmless(const OpSum& sum, const RunModel& model) {
     return share_of(sum, model) != Shared::no || before_the_model(sum, model);
