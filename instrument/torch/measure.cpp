@@ -187,8 +187,8 @@ struct Outcome {
     bool is_fp32_op = false;  // see is_fp32_op()
 };
 
-// Whether the op itself is the fp32 op on the real inputs, so that all of its error came in: one of single elements whose
-// result is wide. Sums, products and norms are not asked what they make of their inputs' error.
+// Whether the op itself is the fp32 op on the real inputs, so that all of its error came in: an op of single elements
+// whose result is wide. Sums, products and norms are not asked what they make of their inputs' error.
 bool is_fp32_op(const OpInfo& op, const Site& site, const at::Tensor& result) {
     static constexpr auto kOfMany = {Trait::reduces, Trait::product,     Trait::norm,
                                      Trait::fused,   Trait::whole_layer, Trait::loss};

@@ -1,8 +1,8 @@
 // MPT013: an op that turns a small error of its inputs into a large one. Each op may round
 // correctly and the result may still be wrong: the cosine of an angle of 600 that is off by 0.2 %, a difference of two
 // close values. Near the loss such an op is harmless as long as the loss agrees with the twin's: in every good fit the
-// prediction and the target nearly cancel. MPT024 judges it there. Tables that are made with the model, before its first
-// forward, are judged too: the angles of a rotary embedding.
+// prediction and the target nearly cancel. MPT024 judges it there. Tables that are made with the model, before
+// its first forward, are judged too: the angles of a rotary embedding.
 
 #include <algorithm>
 #include <map>
