@@ -217,7 +217,8 @@ class Net(torch.nn.Module):
     def forward(self, x):
         t = (x * 777).to(BF16)
         rounded = self.in_fp32(t.float()) + self.in_fp64(t.double()) + self.slow(t.float() / 777)
-        return self.fc(rounded + self.exact(x * 777))
+        small = (1 + x / 64).to(BF16).float() - 1  # beside a larger value
+        return self.fc(rounded + self.exact(x * 777) + small)
 """ + TWO_STEPS)
         found = sorted((f["layer"], f["op"]) for f in report["findings"] if f["rule"] == "MPT013")
         self.assertEqual(found, [("in_fp32", "aten::cos"), ("in_fp64", "aten::cos")])
