@@ -184,7 +184,25 @@ struct Outcome {
     Divergence cum, loc, prop;
     bool has_twin = false, has_local = false;
     const ExponentHistogram* exponents = nullptr;
+    bool is_fp32_op = false;  // see is_fp32_op()
 };
+
+// Whether the op itself is the fp32 op on the real inputs, so that all of its error came in: an op of single elements
+// whose result is wide. Sums, products and norms are not asked what they make of their inputs' error, nor are
+// differences: what is left of nearly equal values is often a small correction of a larger one.
+bool is_fp32_op(const OpInfo& op, const Site& site, const at::Tensor& result) {
+    static constexpr auto kOthers = {Trait::reduces, Trait::product,     Trait::norm, Trait::sum_step,
+                                     Trait::fused,   Trait::whole_layer, Trait::loss};
+    return (site.phase == Phase::forward || site.phase == Phase::data) &&
+           !is_low_precision(result.scalar_type()) &&
+           std::ranges::none_of(kOthers, [&](Trait each) { return op.traits.has(each); });
+}
+
+double inherited_by(const Outcome& o) {
+    if (!o.has_twin) return 0;
+    if (o.has_local) return relative_l2(o.prop);
+    return o.is_fp32_op ? relative_l2(o.cum) : 0;
+}
 
 bool may_be_origin(const OpInfo& op, const Outcome& o, bool target_was_finite) {
     return target_was_finite && o.stats.nonfinite() > 0 && is_origin(op, o.stats, o.cum, o.has_twin);
@@ -202,9 +220,9 @@ template <typename InputsOf, typename ErrorOf>
 Verdict judge(const OpInfo& op, const Outcome& o, bool target_was_finite, const InputsOf& inputs_of,
               const ErrorOf& error_of) {
     Verdict verdict;
-    const double inherited = o.has_local && o.has_twin ? relative_l2(o.prop) : 0;
+    const double inherited = inherited_by(o);
     if (inherited > kLargeError && std::isfinite(inherited)) verdict.input_error = error_of();
-    if (verdict.input_error > 0) verdict.amplification = inherited / verdict.input_error;
+    if (verdict.input_error > 0 && o.has_local) verdict.amplification = inherited / verdict.input_error;
     if (!may_be_origin(op, o, target_was_finite)) return verdict;
     const Inputs inputs = inputs_of();
     // A NaN that the twin has too does not come from an overflow. -inf * 0 can make it, as 0 / 0 can.
@@ -383,9 +401,14 @@ void measure_result(Parts& parts, const Site& site, const OpInfo& op, const Call
         cpu::statistics(real, o.stats, bins);
     if (o.has_local) cpu::divergence(real, local, o.loc);
     if (o.has_local && o.has_twin) cpu::divergence(local, twin, o.prop);
+    o.is_fp32_op = is_fp32_op(op, site, m.real);
     const Verdict verdict = judge(
         op, o, call.target_was_finite, [&] { return inputs_of(op, call.real); },
         [&] { return input_error(call); });
+    if (!o.has_local && verdict.input_error > 0) {
+        o.has_local = cpu::divergence(real, real, o.loc);
+        o.prop = o.cum;
+    }
     std::string source = source_of_suspect(parts, site, op, m.real.scalar_type(), o, verdict);
     parts.ledger.add(site, op, m.real.scalar_type(), [&](trace::OpRecord& r) {
         put_outcome(r, site.ordinal, o, verdict, std::move(source));

@@ -8,7 +8,6 @@ namespace mp::twin {
 namespace {
 
 constexpr std::int64_t kMostElements = 64 << 20;  // of one call; LOC takes 4 bytes of memory for each
-constexpr std::int64_t kSmall = 4096;             // fp32 results up to here are measured like low precision
 
 // Casts and moves introduce at most one rounding, which does not depend on the layer.
 bool has_local(const Call& call) {

@@ -30,6 +30,8 @@ std::string step_list(const std::vector<Step>&);
 // "; and 4 more layers: a, b, c, ..."
 std::string others_text(const std::vector<std::string>& layers);
 
+// Whether no op of forward came before this one in its step.
+bool before_the_first_forward(Step, std::uint64_t ordinal, const RunModel&);
 // Whether precision is not the cause of the value that the op made: the twin has it too, or an initialisation drew it
 // and it was gone when the model ran.
 bool is_harmless(const OpSum&, const RunModel&);

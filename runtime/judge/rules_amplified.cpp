@@ -1,7 +1,8 @@
 // MPT013: an op that turns a small error of its inputs into a large one. Each op may round
 // correctly and the result may still be wrong: the cosine of an angle of 600 that is off by 0.2 %, a difference of two
 // close values. Near the loss such an op is harmless as long as the loss agrees with the twin's: in every good fit the
-// prediction and the target nearly cancel. MPT024 judges it there.
+// prediction and the target nearly cancel. MPT024 judges it there. Tables that are made with the model, before
+// its first forward, are judged too: the angles of a rotary embedding.
 
 #include <algorithm>
 #include <map>
@@ -26,9 +27,15 @@ double clean_limit(DType dtype) {
     return kNearClean * one_rounding_floor(is_low_precision(dtype) ? dtype : DType::bf16);
 }
 
-bool amplifies(const OpRecord& op, double limit) {
-    return op.phase == Phase::forward && op.loc_compared >= kFewest && op.input_error > 0 &&
-           op.input_error <= clean_limit(op.dtype) && inherited(op) >= limit;
+bool is_made_with_the_model(const OpSum& sum, const RunModel& m) {
+    return sum.total.phase == Phase::data && !m.steps.empty() && sum.first_step == m.steps.front().step &&
+           before_the_first_forward(sum.first_step, sum.total.first, m);
+}
+
+bool amplifies(const OpSum& sum, const RunModel& m, double limit) {
+    const OpRecord& op = sum.total;
+    return (op.phase == Phase::forward || is_made_with_the_model(sum, m)) && op.loc_compared >= kFewest &&
+           op.input_error > 0 && op.input_error <= clean_limit(op.dtype) && inherited(op) >= limit;
 }
 
 Finding amplified(const Case& c, const std::vector<const OpSum*>& ops) {
@@ -62,7 +69,7 @@ void judge_amplified(Case& c) {
     std::map<std::string, std::vector<const OpSum*>> layers;
     const bool has_loss = c.out.loss.answer != LossAgreement::Answer::not_compared;
     for (const OpSum& sum : c.model.ops) {
-        if (!amplifies(sum.total, c.limits.amplified_warn)) continue;
+        if (!amplifies(sum, c.model, c.limits.amplified_warn)) continue;
         if (!has_loss || !near_the_loss(sum.total, c.model)) layers[sum.total.layer].push_back(&sum);
     }
     for (const auto& [layer, ops] : layers) c.out.findings.push_back(amplified(c, ops));

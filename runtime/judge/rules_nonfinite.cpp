@@ -52,6 +52,21 @@ enum class Shared : std::uint8_t { no, harmless, lost };
 
 std::uint64_t nonfinite_of(const OpRecord& op) { return op.nan + op.pos_inf + op.neg_inf; }
 
+// Whether a NaN of backward reached no weight: later losses and all kept tensors are finite. Formulas of autograd make
+// such values and mask them, as that of the norm of a vector of zeros does. A twin shows that it has them too.
+bool was_masked(const OpSum& sum, const RunModel& m) {
+    const OpRecord& op = sum.at_origin;
+    const bool only_nan = op.nan > 0 && op.pos_inf + op.neg_inf == 0;
+    if (has_twin(m) || sum.total.phase != Phase::backward || !only_nan) return false;
+    const auto is_later = [&](const StepSummary& s) { return s.step > sum.first_origin.step; };
+    const auto later = std::ranges::find_if(m.steps, is_later);
+    const auto is_finite = [](const StepSummary& s) { return s.has_loss && std::isfinite(s.loss); };
+    return later != m.steps.end() && std::all_of(later, m.steps.end(), is_finite) &&
+           std::ranges::none_of(m.tensors, [](const TensorSum& t) {
+               return t.last.nonfinite_real > 0 || t.first_nonfinite.step.known();
+           });
+}
+
 // Whether the twin has the non-finite values too, and whether the losses of both are lost in that step or the next one.
 // Unused padding may be NaN and the logarithm of a mask is -inf, so a shared value alone is harmless. If the step was
 // not kept, the value is judged as not shared.
@@ -59,6 +74,7 @@ Shared share_of(const OpSum& sum, const RunModel& m) {
     if (is_unfinished(sum.first_origin.step, m) && sum.at_origin.nonfinite_real == 0 &&
         (has_twin(m) || !is_low_precision(sum.total.dtype)))
         return is_left(m) ? Shared::lost : Shared::harmless;
+    if (was_masked(sum, m)) return Shared::harmless;
     if (!has_twin(m) || nonfinite_of(sum.at_origin) == 0 || sum.at_origin.nonfinite_real > 0)
         return Shared::no;
     const auto at = std::ranges::find(m.steps, sum.first_origin.step, &StepSummary::step);
@@ -93,11 +109,13 @@ std::string guard_for(const OpSum& sum) {
 }
 
 // Initialisations draw infinities and clamp them (trunc_normal_). Such a value matters only if it is still there when
-// the model runs: then another op, or the loss, shows it.
+// the model runs: then another op, or the loss, shows it. In fp32 it may also be a metric beside the model.
 bool before_the_model(const OpSum& sum, const RunModel& m) {
     const OpRecord& op = sum.total;
     const bool outside = op.phase == Phase::data || op.layer == "(update)" || op.layer == "(data)";
     if (!outside || m.steps.empty() || sum.first_origin.step != m.steps.front().step) return false;
+    const std::uint64_t at = sum.at_origin.first_origin;
+    if (is_low_precision(op.dtype) && !before_the_first_forward(sum.first_origin.step, at, m)) return false;
     return sum.at_origin.nonfinite_real == 0 && m.steps.front().has_loss &&
            std::isfinite(m.steps.front().loss);
 }
@@ -240,6 +258,12 @@ void judge_lost_loss(Case& c) {
 }
 
 }  // namespace
+
+bool before_the_first_forward(Step step, std::uint64_t ordinal, const RunModel& m) {
+    return std::ranges::none_of(m.ops, [&](const OpSum& s) {
+        return s.total.phase == Phase::forward && s.first_step == step && s.total.first < ordinal;
+    });
+}
 
 bool is_harmless(const OpSum& sum, const RunModel& model) {
     return share_of(sum, model) != Shared::no || before_the_model(sum, model);

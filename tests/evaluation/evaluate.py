@@ -31,6 +31,7 @@ def parse():
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--device", default="cpu", help="another device runs the programs that know --device")
+    parser.add_argument("--mode", default="trajectory", help="of mp-trace")
     parser.add_argument("--keep", default="", help="leave the runs in this folder; those it has are judged again")
     parser.add_argument("--out", default="", help="write the page's part about mp-trace")
     return parser.parse_args()
@@ -72,7 +73,7 @@ def recorded(options, words, folder):
         with open(os.path.join(folder, "output"), encoding="utf-8", errors="replace") as f:
             return 0, f.read()
     os.makedirs(folder, exist_ok=True)
-    status, output = programs.run([options.mp_trace, "--mode", "trajectory", "-o", "run", "--", *words], folder)
+    status, output = programs.run([options.mp_trace, "--mode", options.mode, "-o", "run", "--", *words], folder)
     if status != 0:
         shutil.rmtree(os.path.join(folder, "run"), ignore_errors=True)
     return status, output

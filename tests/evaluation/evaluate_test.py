@@ -26,7 +26,7 @@ class RunnerTest(unittest.TestCase):
                 f.write(f"#!/bin/sh\ncase $1 in report) cat <<'END'\n{report}\nEND\n;; gate) exit {gate};; "
                         f"*) echo trouble; exit {run};; esac\n")
             os.chmod(tool, 0o755)
-            options = argparse.Namespace(mp_trace=tool, python=sys.executable, device="cpu")
+            options = argparse.Namespace(mp_trace=tool, python=sys.executable, device="cpu", mode="trajectory")
             return evaluate.trace(options, CASE, False, 1, os.path.join(folder, "work"))
 
     def test_findings_are_read_and_notes_left_out(self):

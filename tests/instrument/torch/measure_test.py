@@ -204,6 +204,25 @@ class Net(torch.nn.Module):
         self.assertEqual([m.partition(" of ")[0] for m in messages], ["sub"], messages)
         self.assertNotIn("so does", messages[0])
 
+    def test_an_op_in_fp32_or_fp64_may_amplify_a_rounding_before_it(self):
+        report = self.trace(HEAD + """
+class Time(torch.nn.Module):
+    def forward(self, t):
+        return t.cos().float()
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.in_fp32, self.in_fp64, self.exact, self.slow = Time(), Time(), Time(), Time()
+        self.fc = torch.nn.Linear(64, 64)
+    def forward(self, x):
+        t = (x * 777).to(BF16)
+        rounded = self.in_fp32(t.float()) + self.in_fp64(t.double()) + self.slow(t.float() / 777)
+        small = (1 + x / 64).to(BF16).float() - 1  # beside a larger value
+        return self.fc(rounded + self.exact(x * 777) + small)
+""" + TWO_STEPS)
+        found = sorted((f["layer"], f["op"]) for f in report["findings"] if f["rule"] == "MPT013")
+        self.assertEqual(found, [("in_fp32", "aten::cos"), ("in_fp64", "aten::cos")])
+
     # ---- what is not finite
 
     def test_an_overflow_is_its_ops_and_a_mask_is_nobodys(self):

@@ -437,6 +437,24 @@ TEST(Judge, MPT013IsSilentWithoutAmplification) {
     EXPECT_EQ(text_of(judge(m)), "") << "inputs were not compared";
 }
 
+// A table of cosines is made with the model, outside of its layers and before its first forward.
+TEST(Judge, MPT013ATableThatIsMadeBeforeTheModelRuns) {
+    RunModel m = healthy();
+    m.ops[0].total.first = 20;
+    m.ops[1].total.first = 23;
+    m.ops.push_back(amplified("aten::cos", 0.002, 0.28, 5));
+    OpRecord& cosine = m.ops.back().total;
+    cosine.layer = "(data)";
+    cosine.phase = Phase::data;
+    EXPECT_EQ(judge(m).findings.at(0).rule, "MPT013");
+    EXPECT_EQ(judge(m).findings.at(0).op, "aten::cos");
+    cosine.first = 24;
+    EXPECT_EQ(text_of(judge(m)), "") << "a metric after the model";
+    cosine.first = 5;
+    m.ops.back().first_step = Step{1};
+    EXPECT_EQ(text_of(judge(m)), "") << "not with the model";
+}
+
 TEST(Judge, MPT030GradientsFlushedToZero) {
     RunModel m = healthy();
     OpSum s = op_sum("blocks.1.fc", "aten::mm", Phase::backward, DType::fp16, 1, 6);

@@ -126,6 +126,46 @@ TEST(Judge, MPT001ANaNThatTheTwinHasTooAndNothingReadsIsSilent) {
     EXPECT_EQ(judge(m).findings.at(0).layer, "attention") << "without a twin nothing is shared";
 }
 
+// The gradient of the norm of a vector of zeros is 0 / 0, which autograd masks.
+TEST(Judge, MPT001ANaNOfBackwardThatReachesNoWeightIsSilentWithoutATwin) {
+    RunModel m = healthy();
+    m.mode = Mode::watch;
+    m.ops.push_back(invalid("", 0, 7));
+    OpSum& norm = m.ops.back();
+    norm.total.phase = Phase::backward;
+    EXPECT_EQ(text_of(judge(m)), "");
+    m.tensors[1].last.nonfinite_real = 2;
+    EXPECT_NE(find(judge(m), "MPT001"), nullptr) << "a gradient of a weight";
+    m.tensors[1].last.nonfinite_real = 0;
+    m.tensors[1].first_nonfinite = {Rank{0}, Step{3}};
+    EXPECT_NE(find(judge(m), "MPT001"), nullptr) << "an earlier one";
+    m.tensors[1].first_nonfinite = {};
+    m.steps[5].loss = std::nan("");
+    EXPECT_NE(find(judge(m), "MPT001"), nullptr) << "a later loss";
+    m.steps[5].loss = 3;
+    norm.at_origin.pos_inf = 1;
+    EXPECT_NE(find(judge(m), "MPT001"), nullptr) << "an infinity may have become 0";
+    norm.at_origin.pos_inf = 0;
+    norm.first_origin.step = Step{7};
+    EXPECT_NE(find(judge(m), "MPT001"), nullptr) << "no later loss shows it";
+}
+
+// Under no_grad, and in forward of a function with its own backward, the phase of an op is "data" without layers.
+TEST(Judge, MPT001AnOverflowBesideTheModelIsNotBeforeIt) {
+    RunModel m = healthy();
+    m.mode = Mode::watch;
+    m.ops.push_back(overflowing("(data)", Phase::data, 0, 7));
+    OpSum& cost = m.ops.back();
+    cost.at_origin.nonfinite_real = 0;
+    EXPECT_NE(find(judge(m), "MPT001"), nullptr);
+    cost.total.dtype = DType::fp32;
+    EXPECT_EQ(find(judge(m), "MPT001"), nullptr) << "a metric that divides by 0";
+    cost.total.dtype = DType::fp16;
+    m.ops[0].total.first = 8;
+    m.ops[1].total.first = 9;
+    EXPECT_EQ(find(judge(m), "MPT001"), nullptr) << "an initialisation";
+}
+
 // A ninth step, which did not end.
 RunModel left(double loss) {
     RunModel m = healthy();
