@@ -1,18 +1,22 @@
 // MP111 autocast-cache-not-cleared
 //
 // What   C++ runs a module's forward inside an autocast region and then an optimizer step, with no
-//        at::autocast::clear_cache() on the way.
-// Why    Only Python's context manager clears the cache of cast weights. In C++ the next forward
-//        reads the half copies of the old weights: the weights move and the loss does not.
-// Fix    at::autocast::clear_cache() where the region is closed.
-// Silent A clear on the way, also in a guard's destructor or a helper; the cache switched off;
-//        programs without an optimizer step.
+//        at::autocast::clear_cache() on the way. Python opens one region around the loop that trains.
+// Why    Autocast keeps its half copies of the weights until Python's context manager leaves the outermost
+//        region, and in C++ for ever. The next forward reads the copies of the old weights: the weights move
+//        and the loss does not.
+// Fix    at::autocast::clear_cache() where the region is closed. In Python, a region for each forward.
+// Silent A clear on the way, also in a guard's destructor or a helper; the cache switched off; models in half,
+//        whose weights are not cast; programs without an optimizer step.
 // Tests  testdata/lint/MP111.md, tests/analyzer/rules/autocast_cache_not_cleared_test.cpp
 
 #include <array>
 #include <unordered_set>
 
+#include "analyzer/analyses/arguments.hpp"
 #include "analyzer/analyses/autocast_calls.hpp"
+#include "analyzer/analyses/module_dtypes.hpp"
+#include "analyzer/analyses/protocol.hpp"
 #include "analyzer/analyses/regions.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/region/calls.hpp"
@@ -125,8 +129,93 @@ private:
     std::unordered_set<const Call*> reported_;
 };
 
+// Python: with autocast(...): for batch in loader: forward, backward, step.
+class LoopsInRegions {
+public:
+    LoopsInRegions(const RuleContext& context, Findings& out)
+        : context_(context), out_(out), modules_(context) {}
+
+    void run() {
+        for_each_call(context_.program, is_enter, [this](const Function& f, const Call& enter) {
+            if (is_python(f) && protocol().mask(f) & kSteps) look_into(f, enter);
+        });
+    }
+
+private:
+    static constexpr EventMask kSteps = mask_of(EventKind::optimizer_step) | mask_of(EventKind::scaler_step);
+    static constexpr EventMask kBackward = mask_of(EventKind::backward) | mask_of(EventKind::managed);
+
+    static bool is_enter(std::string_view name) {
+        return leaf(name) == "__enter__" && mentions(name, "autocast");
+    }
+
+    const Protocol& protocol() const { return protocol_of(context_); }
+
+    // What the call does, or what the function does that it runs.
+    bool does(const Function& f, const Call& call, EventMask events) const {
+        const Function* callee = context_.program.definition(call.callee);
+        return ((mask_of(protocol().roles().event(f, call).kind) |
+                 (callee ? protocol().mask(*callee) : EventMask{0})) &
+                events) != 0;
+    }
+
+    void look_into(const Function& f, const Call& enter) {
+        const Call* made = enter.args.empty() ? nullptr : call_of(f, enter.args[0]);
+        if (made && is_false(keyword_argument(*made, "cache_enabled"))) return;
+        const auto index = static_cast<std::int32_t>(&enter - f.calls.data());
+        const auto ends = [&](const Call& call) {
+            const std::string_view name = call.name.str();
+            return name == "torch.clear_autocast_cache" ||
+                   (leaf(name) == "__exit__" && !call.args.empty() && call.args[0].call == index);
+        };
+        for (const std::size_t step : calls_until(f, static_cast<std::size_t>(index), ends).calls) {
+            if (f.calls[step].loop_depth <= enter.loop_depth || !does(f, f.calls[step], kSteps)) continue;
+            const std::vector<std::size_t> again = calls_until(f, step, ends).calls;
+            const bool trains = std::ranges::any_of(
+                again, [&](std::size_t i) { return does(f, f.calls[i], kBackward); });
+            if (!trains) continue;
+            if (const Context* region = region_of_forward(f, enter, again)) return report(f, step, *region);
+        }
+    }
+
+    // The region in which a model with fp32 weights runs once more after the step.
+    const Context* region_of_forward(const Function& f, const Call& enter,
+                                     const std::vector<std::size_t>& calls) {
+        for (const std::size_t i : calls) {
+            const Call& call = f.calls[i];
+            const bool runs = call.kind == CallKind::method && !call.args.empty() &&
+                              call.args[0].shape == Shape::module && any_of(leaf(call.name.str()), kRuns);
+            if (!runs || is_low_precision(modules_.of_module(f, call.args[0], call).dtype)) continue;
+            for (const Context& region : context_.program.contexts(f, call))
+                if (region.enabled == Switch::on && region.opened == enter.span) return &region;
+        }
+        return nullptr;
+    }
+
+    void report(const Function& f, std::size_t step, const Context& region) {
+        emit(context_, f,
+             {.rule = "MP111",
+              .severity = region.proven ? Severity::error : Severity::warning,
+              .span = f.calls[step].span,
+              .message = "autocast keeps its half copies of the weights until the region around this loop ends: "
+                         "after the step the next forward reads the old ones",
+              .fix = "open the region in the loop, around the forward and the loss",
+              .notes = notes_of(region),
+              .function = {}},
+             out_);
+    }
+
+    static constexpr std::array<std::string_view, 2> kRuns{"forward", "__call__"};
+
+    const RuleContext& context_;
+    Findings& out_;
+    ModuleDTypes modules_;
+};
+
 void check(const RuleContext& context, Findings& out) {
-    if (!context.inference) Search(context, out).run();
+    if (context.inference) return;
+    Search(context, out).run();
+    LoopsInRegions(context, out).run();
 }
 
 }  // namespace
