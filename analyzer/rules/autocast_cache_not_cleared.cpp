@@ -171,8 +171,8 @@ private:
         for (const std::size_t step : calls_until(f, static_cast<std::size_t>(index), ends).calls) {
             if (f.calls[step].loop_depth <= enter.loop_depth || !does(f, f.calls[step], kSteps)) continue;
             const std::vector<std::size_t> again = calls_until(f, step, ends).calls;
-            const bool trains = std::ranges::any_of(
-                again, [&](std::size_t i) { return does(f, f.calls[i], kBackward); });
+            const bool trains =
+                std::ranges::any_of(again, [&](std::size_t i) { return does(f, f.calls[i], kBackward); });
             if (!trains) continue;
             if (const Context* region = region_of_forward(f, enter, again)) return report(f, step, *region);
         }
@@ -197,8 +197,9 @@ private:
              {.rule = "MP111",
               .severity = region.proven ? Severity::error : Severity::warning,
               .span = f.calls[step].span,
-              .message = "autocast keeps its half copies of the weights until the region around this loop ends: "
-                         "after the step the next forward reads the old ones",
+              .message =
+                  "autocast keeps its half copies of the weights until the region around this loop ends: "
+                  "after the step the next forward reads the old ones",
               .fix = "open the region in the loop, around the forward and the loss",
               .notes = notes_of(region),
               .function = {}},

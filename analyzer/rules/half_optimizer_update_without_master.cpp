@@ -240,9 +240,10 @@ public:
         for (const Symbol name : classes.all()) {
             if (makes_trainer(classes.library_base(name).str())) trainers_.insert(name.str());
             if (classes.library_base(name, "Optimizer").empty()) continue;
-            const auto any = [&](bool (*test)(const Call&)) {
+            const auto any = [&](auto test) {
                 return std::ranges::any_of(classes.methods(name), [&](const Function* method) {
-                    return std::ranges::any_of(method->calls, test);
+                    return std::ranges::any_of(method->calls,
+                                               [&](const Call& call) { return test(*method, call); });
                 });
             };
             if (any(writes_in_place) && !any(may_keep_rest)) optimizers_.insert(name.str());
@@ -253,19 +254,33 @@ public:
     bool is_trainer(std::string_view name) const { return trainers_.contains(name); }
 
 private:
-    static bool writes_in_place(const Call& call) {
+    static bool writes_in_place(const Function&, const Call& call) {
         constexpr std::array<std::string_view, 6> kOps{"add", "sub", "addcdiv", "addcmul", "copy", "lerp"};
         return call.in_place && any_of(call.op.name(), kOps);
     }
 
-    static bool may_keep_rest(const Call& call) {
-        constexpr std::array<std::string_view, 8> kWords{"float",   "master", "stochastic", "kahan",
-                                                         "compens", "rand",   "round",      "step"};
+    static bool may_keep_rest(const Function& method, const Call& call) {
+        constexpr std::array<std::string_view, 7> kWords{"master", "stochastic", "kahan", "compens",
+                                                         "rand",   "round",      "step"};
         const std::string_view name = leaf(call.name.str());
-        // A cast to fp32 begins a copy, and a call of another step() delegates.
-        const bool casts = name == "to" && call.result.dtype == DType::fp32;
-        return casts ||
-               std::ranges::any_of(kWords, [&](std::string_view word) { return mentions(name, word); });
+        if (name == "float" || (name == "to" && call.result.dtype == DType::fp32))
+            return is_kept(method, call);
+        // A call of another step() delegates.
+        return std::ranges::any_of(kWords, [&](std::string_view word) { return mentions(name, word); });
+    }
+
+    // A cast to fp32 begins a copy: state["master"] = p.float(). Where parameters are written in place, one that is
+    // only computed with keeps nothing.
+    static bool is_kept(const Function& method, const Call& cast) {
+        const bool writes = std::ranges::any_of(
+            method.calls, [&](const Call& call) { return writes_in_place(method, call); });
+        return !writes || std::ranges::any_of(method.calls, [&](const Call& call) {
+            constexpr std::array<std::string_view, 3> kStores{"__setitem__", "append", "setdefault"};
+            const bool stores = any_of(leaf(call.name.str()), kStores) && !call.args.empty();
+            return call.result.name.str().starts_with("self.") ||
+                   (stores &&
+                    origin(method, call.args.back(), [&](const Call& from) { return &from == &cast; }));
+        });
     }
 
     std::unordered_set<std::string_view> optimizers_, trainers_;
