@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <optional>
 #include <utility>
 
 #include "analyzer/analyses/arguments.hpp"
@@ -227,12 +228,46 @@ TensorDType TensorDTypes::of_candidates(const Call& call) {
     return common;
 }
 
+// In a region the last layer that its list casts decides, and the layers behind it keep its dtype: of Linear, ReLU,
+// Linear, Tanh the second Linear.
+std::optional<TensorDType> TensorDTypes::last_cast(const Function& f, const Call& layers,
+                                                   const Context& region) const {
+    for (std::size_t i = layers.args.size(); i-- > 0;) {
+        const Call* layer = call_of(f, layers.args[i]);
+        if (!layer || layer->kind != CallKind::constructor) return unknown();
+        const bool nested = layer->name.str() == "torch.nn.Sequential";
+        const Op op = nested ? Op() : op_of_layer(layer->name);
+        if (!nested && !op.known()) return unknown();
+        if (std::optional<TensorDType> found = nested ? last_cast(f, *layer, region) : cast_by(region, op))
+            return found;
+    }
+    return std::nullopt;
+}
+
+TensorDType TensorDTypes::of_sequential(const Function& f, const Call& call, const Context& region) {
+    const Operand& module = call.args[0];
+    const Function* maker = &f;
+    const Call* made = call_of(f, module);
+    if (!made && !f.parent_class.empty() && module.name.str().starts_with("self.")) {
+        const auto [init, value] = classes_of(context_).kept(f.parent_class, module.name);
+        maker = init;
+        made = value ? call_of(*init, *value) : nullptr;
+    }
+    if (!made || made->name.str() != "torch.nn.Sequential") return unknown();
+    TensorDType found = last_cast(*maker, *made, region).value_or(of(f, call.args[1]));
+    found.proven = false;  // layers may be added later
+    return found;
+}
+
 // A model whose code is not known, outside of regions: there its last op decides.
 TensorDType TensorDTypes::of_forward(const Function& f, const Call& call) {
-    const bool in_region = context_.program.enabled_context(f, call) != nullptr;
+    const Context* const region = context_.program.enabled_context(f, call);
+    const bool in_region = region != nullptr;
+    const bool is_sequential =
+        call.name.str() == "torch.nn.Sequential.forward" && call.args.size() == 2 && call.lambdas.empty();
+    if (is_sequential && in_region) return of_sequential(f, call, *region);
     // Layers of torch refuse inputs of another dtype than their weights, and give what they take.
-    if (call.name.str() == "torch.nn.Sequential.forward" && call.args.size() == 2 && call.lambdas.empty() &&
-        !in_region) {
+    if (is_sequential) {
         TensorDType given = of(f, call.args[1]);
         given.proven = false;
         return is_low_precision(given.dtype) ? given : unknown();
@@ -305,6 +340,24 @@ TensorDType TensorDTypes::of_module_operand(const Function& f, const Operand& mo
     return found;
 }
 
+// What a region makes of the result of an op that its list casts, whatever the inputs are.
+std::optional<TensorDType> TensorDTypes::cast_by(const Context& region, Op op) const {
+    const Policy* policy = policy_of(context_, region);
+    if (!policy) return unknown();
+    switch (category_in(*policy, op)) {
+        case Category::lower:
+            return TensorDType{.dtype = region.dtype == DType::unknown ? DType::lowp : region.dtype,
+                               .proven = true,
+                               .chain = {}};
+        case Category::fp32:
+        case Category::fp32_set_opt_dtype:
+        case Category::fp32_append_dtype:
+            return TensorDType{.dtype = DType::fp32, .proven = true, .chain = {}};
+        default:
+            return std::nullopt;
+    }
+}
+
 TensorDType TensorDTypes::of_op(const Function& f, const Call& call) {
     if (!traits(call.op).is_known) return unknown();
     if (call.in_place && !call.args.empty()) return of(f, call.args[0]);
@@ -314,23 +367,14 @@ TensorDType TensorDTypes::of_op(const Function& f, const Call& call) {
     if (!region) return common;
     const Policy* policy = policy_of(context_, *region);
     if (!policy) return unknown();
-    const DType low = region->dtype == DType::unknown ? DType::lowp : region->dtype;
-    const Category category = call.in_place ? Category::unlisted : category_in(*policy, call.op);
     const bool always = always_open(context_.program, f, call);
-    switch (category) {
-        case Category::lower:
-            return {.dtype = low, .proven = always, .chain = {}};
-        case Category::fp32:
-        case Category::fp32_set_opt_dtype:
-        case Category::fp32_append_dtype:
-            return {.dtype = DType::fp32, .proven = always, .chain = {}};
-        case Category::promote: {
-            const DType dtype = policy->dtype_of(call.op, inputs, false, region->dtype);
-            return {.dtype = dtype, .proven = always && common.proven, .chain = {}};
-        }
-        default:
-            return common;
+    if (std::optional<TensorDType> cast = cast_by(*region, call.op)) {
+        cast->proven = always;
+        return *cast;
     }
+    if (category_in(*policy, call.op) != Category::promote) return common;
+    const DType dtype = policy->dtype_of(call.op, inputs, false, region->dtype);
+    return {.dtype = dtype, .proven = always && common.proven, .chain = {}};
 }
 
 // One item of what a function of the program returns, and the values of x.max(dim), topk and split.

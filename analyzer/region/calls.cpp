@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "analyzer/python/library/library.hpp"
 #include "analyzer/python/library/library_tables.hpp"
 
 namespace mp::lint {
@@ -125,6 +126,15 @@ const Operand* item_of_display(const Call& call, std::size_t at) {
     if (!display || at >= call.args.size()) return nullptr;
     const bool unpacks = std::ranges::any_of(call.args, [](const Operand& o) { return !o.keyword.empty(); });
     return unpacks ? nullptr : &call.args[at];
+}
+
+Op op_of_layer(Symbol class_name) {
+    Call forward;
+    forward.name = Symbol(std::string(class_name.str()) + ".forward");
+    forward.kind = CallKind::method;
+    forward.args.resize(2);
+    python::complete(forward, Function());
+    return forward.op;
 }
 
 }  // namespace mp::lint

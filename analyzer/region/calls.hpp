@@ -12,6 +12,9 @@ bool is_python(const Function&);
 // "at::Tensor::sum", "torch.Tensor.sum" -> "sum"; the text itself when it has no scope.
 std::string_view leaf(std::string_view qualified);
 
+// "linear" for torch.nn.Linear: the op that the forward of a library's layer is; unknown for other classes.
+Op op_of_layer(Symbol class_name);
+
 // Whether it is this method of a library's class, in whichever module:
 // "pytorch_lightning.core.LightningModule.optimizers" is "lightning.LightningModule.optimizers".
 bool is_library_method(std::string_view qualified, std::string_view method);
