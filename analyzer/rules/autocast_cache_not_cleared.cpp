@@ -7,7 +7,8 @@
 //        and the loss does not.
 // Fix    at::autocast::clear_cache() where the region is closed. In Python, a region for each forward.
 // Silent A clear on the way, also in a guard's destructor or a helper; the cache switched off; models in half,
-//        whose weights are not cast; programs without an optimizer step.
+//        whose weights are not cast, and in FullyShardedDataParallel, where weights are views, which are not
+//        kept; programs without an optimizer step.
 // Tests  testdata/lint/MP111.md, tests/analyzer/rules/autocast_cache_not_cleared_test.cpp
 
 #include <array>
@@ -185,7 +186,8 @@ private:
             const Call& call = f.calls[i];
             const bool runs = call.kind == CallKind::method && !call.args.empty() &&
                               call.args[0].shape == Shape::module && any_of(leaf(call.name.str()), kRuns);
-            if (!runs || is_low_precision(modules_.of_module(f, call.args[0], call).dtype)) continue;
+            if (!runs || mentions(call.name.str(), "FullyShardedDataParallel")) continue;
+            if (is_low_precision(modules_.of_module(f, call.args[0], call).dtype)) continue;
             for (const Context& region : context_.program.contexts(f, call))
                 if (region.enabled == Switch::on && region.opened == enter.span) return &region;
         }

@@ -241,9 +241,8 @@ public:
             if (makes_trainer(classes.library_base(name).str())) trainers_.insert(name.str());
             if (classes.library_base(name, "Optimizer").empty()) continue;
             const auto any = [&](auto test) {
-                return std::ranges::any_of(classes.methods(name), [&](const Function* method) {
-                    return std::ranges::any_of(method->calls,
-                                               [&](const Call& call) { return test(*method, call); });
+                return std::ranges::any_of(classes.methods(name), [&](const Function* m) {
+                    return std::ranges::any_of(m->calls, [&](const Call& c) { return test(*m, c); });
                 });
             };
             if (any(writes_in_place) && !any(may_keep_rest)) optimizers_.insert(name.str());
@@ -272,15 +271,15 @@ private:
     // A cast to fp32 begins a copy: state["master"] = p.float(). Where parameters are written in place, one that is
     // only computed with keeps nothing.
     static bool is_kept(const Function& method, const Call& cast) {
-        const bool writes = std::ranges::any_of(
-            method.calls, [&](const Call& call) { return writes_in_place(method, call); });
-        return !writes || std::ranges::any_of(method.calls, [&](const Call& call) {
-            constexpr std::array<std::string_view, 3> kStores{"__setitem__", "append", "setdefault"};
-            const bool stores = any_of(leaf(call.name.str()), kStores) && !call.args.empty();
-            return call.result.name.str().starts_with("self.") ||
-                   (stores &&
-                    origin(method, call.args.back(), [&](const Call& from) { return &from == &cast; }));
-        });
+        constexpr std::array<std::string_view, 3> kStores{"__setitem__", "append", "setdefault"};
+        const auto writes = [&](const Call& call) { return writes_in_place(method, call); };
+        const auto is_cast = [&](const Call& call) { return &call == &cast; };
+        return std::ranges::none_of(method.calls, writes) ||
+               std::ranges::any_of(method.calls, [&](const Call& call) {
+                   const bool stores = any_of(leaf(call.name.str()), kStores) && !call.args.empty();
+                   return call.result.name.str().starts_with("self.") ||
+                          (stores && origin(method, call.args.back(), is_cast));
+               });
     }
 
     std::unordered_set<std::string_view> optimizers_, trainers_;
