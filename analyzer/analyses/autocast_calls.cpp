@@ -4,6 +4,7 @@
 #include <array>
 
 #include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/support.hpp"
 #include "analyzer/region/autocast_api.hpp"
 
 namespace mp::lint {
@@ -94,12 +95,27 @@ std::vector<std::vector<std::size_t>> calls_by_block(const Function& f) {
 
 std::vector<std::size_t> calls_inside(const Function& f, std::size_t enter) {
     const auto index = static_cast<std::int32_t>(enter);
-    return calls_until(f, enter,
-                       [&](const Call& call) {
-                           return call.name.str().ends_with(".__exit__") && !call.args.empty() &&
-                                  call.args[0].call == index;
-                       })
-        .calls;
+    return calls_until(f, enter, [&](const Call& call) { return is_exit_of(call, index); }).calls;
+}
+
+bool is_exit_of(const Call& call, std::int32_t enter) {
+    return call.name.str().ends_with(".__exit__") && !call.args.empty() && call.args[0].call == enter;
+}
+
+bool clears_autocast_cache(const Call& call) {
+    constexpr std::array<std::string_view, 2> kClear{"torch.clear_autocast_cache",
+                                                     "at::autocast::clear_cache"};
+    return any_of(call.name.str(), kClear);
+}
+
+bool is_uncached(const Function& f, const Context& region) {
+    return std::ranges::any_of(f.calls, [&](const Call& call) {
+        if (call.span != region.opened) return false;
+        // `with ctx:` opens the region behind the call that made it
+        const bool enters = leaf(call.name.str()) == "__enter__" && !call.args.empty();
+        const Call* made = enters ? call_of(f, call.args[0]) : &call;
+        return made && autocast_call(*made) && is_false(keyword_argument(*made, "cache_enabled"));
+    });
 }
 
 std::int32_t enter_of(const Function& f, const Call& constructor) {

@@ -43,6 +43,12 @@ Reached calls_until(const Function& f, std::size_t from, Ends ends, Symbol assum
 
 // The calls between the `__enter__` at this index and its `__exit__`.
 std::vector<std::size_t> calls_inside(const Function&, std::size_t enter);
+// Whether the call is the `__exit__` of the `__enter__` at this index.
+bool is_exit_of(const Call&, std::int32_t enter);
+// torch.clear_autocast_cache()
+bool clears_autocast_cache(const Call&);
+// The region is opened in this function with cache_enabled=False.
+bool is_uncached(const Function&, const Context& region);
 // The `__enter__` of the context that this call makes; kNone when it is never entered.
 std::int32_t enter_of(const Function&, const Call& constructor);
 

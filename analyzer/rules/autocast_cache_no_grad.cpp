@@ -34,31 +34,17 @@ bool is_proven_module(const Call& call) {
     return call.args[0].shape == Shape::module || leaf(call.name.str()) == "forward";
 }
 
-bool clears_cache(const Call& call) {
-    constexpr std::array<std::string_view, 2> kClear{"torch.clear_autocast_cache",
-                                                     "at::autocast::clear_cache"};
-    return any_of(call.name.str(), kClear);
-}
-
 const Context* region_with(const Program& program, const Function& f, const Call& call, Switch grad) {
     for (const Context& context : program.contexts(f, call))
         if (context.enabled == Switch::on && context.grad == grad) return &context;
     return nullptr;
 }
 
-// The region is opened in this function, without the cache.
-bool is_uncached(const Function& f, const Context& region) {
-    return std::ranges::any_of(f.calls, [&](const Call& call) {
-        return call.span == region.opened && autocast_call(call) &&
-               is_false(keyword_argument(call, "cache_enabled"));
-    });
-}
-
 void check_first(const RuleContext& context, const Function& f, const Call& first, Findings& out) {
     const auto index = static_cast<std::size_t>(&first - f.calls.data());
     const Context* region = region_with(context.program, f, first, Switch::off);
     if (!region || is_uncached(f, *region)) return;
-    for (const std::size_t i : calls_until(f, index, clears_cache).calls) {
+    for (const std::size_t i : calls_until(f, index, clears_autocast_cache).calls) {
         const Call& later = f.calls[i];
         if (!runs_module(later) || later.args[0].name != first.args[0].name) continue;
         const Context* same = region_with(context.program, f, later, Switch::on);

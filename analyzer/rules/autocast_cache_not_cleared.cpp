@@ -14,8 +14,8 @@
 #include <array>
 #include <unordered_set>
 
-#include "analyzer/analyses/arguments.hpp"
 #include "analyzer/analyses/autocast_calls.hpp"
+#include "analyzer/analyses/dataflow.hpp"
 #include "analyzer/analyses/module_dtypes.hpp"
 #include "analyzer/analyses/protocol.hpp"
 #include "analyzer/analyses/regions.hpp"
@@ -161,13 +161,9 @@ private:
     }
 
     void look_into(const Function& f, const Call& enter) {
-        const Call* made = enter.args.empty() ? nullptr : call_of(f, enter.args[0]);
-        if (made && is_false(keyword_argument(*made, "cache_enabled"))) return;
-        const auto index = static_cast<std::int32_t>(&enter - f.calls.data());
+        const std::int32_t index = index_of(f, enter);
         const auto ends = [&](const Call& call) {
-            const std::string_view name = call.name.str();
-            return name == "torch.clear_autocast_cache" ||
-                   (leaf(name) == "__exit__" && !call.args.empty() && call.args[0].call == index);
+            return clears_autocast_cache(call) || is_exit_of(call, index);
         };
         for (const std::size_t step : calls_until(f, static_cast<std::size_t>(index), ends).calls) {
             if (f.calls[step].loop_depth <= enter.loop_depth || !does(f, f.calls[step], kSteps)) continue;
@@ -175,7 +171,8 @@ private:
             const bool trains =
                 std::ranges::any_of(again, [&](std::size_t i) { return does(f, f.calls[i], kBackward); });
             if (!trains) continue;
-            if (const Context* region = region_of_forward(f, enter, again)) return report(f, step, *region);
+            const Context* region = region_of_forward(f, enter, again);
+            if (region && !is_uncached(f, *region)) return report(f, step, *region);
         }
     }
 
