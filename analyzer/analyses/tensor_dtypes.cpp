@@ -97,6 +97,39 @@ bool gives_values(const Call& call, std::size_t item) {
     return !call.args.empty() && (any_of(op, kEach) || (item == 0 && any_of(op, kFirst)));
 }
 
+// What a region makes of the result of an op that its list casts, whatever the inputs are.
+std::optional<TensorDType> cast_by(const Context& region, Category category) {
+    switch (category) {
+        case Category::lower:
+            return TensorDType{.dtype = region.dtype == DType::unknown ? DType::lowp : region.dtype,
+                               .proven = true,
+                               .chain = {}};
+        case Category::fp32:
+        case Category::fp32_set_opt_dtype:
+        case Category::fp32_append_dtype:
+            return TensorDType{.dtype = DType::fp32, .proven = true, .chain = {}};
+        default:
+            return std::nullopt;
+    }
+}
+
+// In a region the last layer that its list casts decides, and the layers behind it keep its dtype: of Linear, ReLU,
+// Linear, Tanh the second Linear.
+std::optional<TensorDType> last_cast(const Function& f, const Call& layers, const Context& region,
+                                     const Policy& policy) {
+    for (std::size_t i = layers.args.size(); i-- > 0;) {
+        const Call* layer = call_of(f, layers.args[i]);
+        if (!layer || layer->kind != CallKind::constructor) return unknown();
+        const bool nested = layer->name.str() == "torch.nn.Sequential";
+        const Op op = nested ? Op() : op_of_layer(layer->name);
+        if (!nested && !op.known()) return unknown();
+        if (std::optional<TensorDType> found =
+                nested ? last_cast(f, *layer, region, policy) : cast_by(region, category_in(policy, op)))
+            return found;
+    }
+    return std::nullopt;
+}
+
 bool reads_item(const Call& call) { return leaf(call.name.str()) == "__getitem__" && !call.args.empty(); }
 
 }  // namespace
@@ -228,22 +261,6 @@ TensorDType TensorDTypes::of_candidates(const Call& call) {
     return common;
 }
 
-// In a region the last layer that its list casts decides, and the layers behind it keep its dtype: of Linear, ReLU,
-// Linear, Tanh the second Linear.
-std::optional<TensorDType> TensorDTypes::last_cast(const Function& f, const Call& layers,
-                                                   const Context& region) const {
-    for (std::size_t i = layers.args.size(); i-- > 0;) {
-        const Call* layer = call_of(f, layers.args[i]);
-        if (!layer || layer->kind != CallKind::constructor) return unknown();
-        const bool nested = layer->name.str() == "torch.nn.Sequential";
-        const Op op = nested ? Op() : op_of_layer(layer->name);
-        if (!nested && !op.known()) return unknown();
-        if (std::optional<TensorDType> found = nested ? last_cast(f, *layer, region) : cast_by(region, op))
-            return found;
-    }
-    return std::nullopt;
-}
-
 TensorDType TensorDTypes::of_sequential(const Function& f, const Call& call, const Context& region) {
     const Operand& module = call.args[0];
     const Function* maker = &f;
@@ -253,8 +270,10 @@ TensorDType TensorDTypes::of_sequential(const Function& f, const Call& call, con
         maker = init;
         made = value ? call_of(*init, *value) : nullptr;
     }
-    if (!made || made->name.str() != "torch.nn.Sequential") return unknown();
-    TensorDType found = last_cast(*maker, *made, region).value_or(of(f, call.args[1]));
+    const Policy* policy = policy_of(context_, region);
+    if (!policy || !made || made->name.str() != "torch.nn.Sequential") return unknown();
+    const std::optional<TensorDType> cast = last_cast(*maker, *made, region, *policy);
+    TensorDType found = cast ? *cast : of(f, call.args[1]);
     found.proven = false;  // layers may be added later
     return found;
 }
@@ -340,24 +359,6 @@ TensorDType TensorDTypes::of_module_operand(const Function& f, const Operand& mo
     return found;
 }
 
-// What a region makes of the result of an op that its list casts, whatever the inputs are.
-std::optional<TensorDType> TensorDTypes::cast_by(const Context& region, Op op) const {
-    const Policy* policy = policy_of(context_, region);
-    if (!policy) return unknown();
-    switch (category_in(*policy, op)) {
-        case Category::lower:
-            return TensorDType{.dtype = region.dtype == DType::unknown ? DType::lowp : region.dtype,
-                               .proven = true,
-                               .chain = {}};
-        case Category::fp32:
-        case Category::fp32_set_opt_dtype:
-        case Category::fp32_append_dtype:
-            return TensorDType{.dtype = DType::fp32, .proven = true, .chain = {}};
-        default:
-            return std::nullopt;
-    }
-}
-
 TensorDType TensorDTypes::of_op(const Function& f, const Call& call) {
     if (!traits(call.op).is_known) return unknown();
     if (call.in_place && !call.args.empty()) return of(f, call.args[0]);
@@ -368,11 +369,12 @@ TensorDType TensorDTypes::of_op(const Function& f, const Call& call) {
     const Policy* policy = policy_of(context_, *region);
     if (!policy) return unknown();
     const bool always = always_open(context_.program, f, call);
-    if (std::optional<TensorDType> cast = cast_by(*region, call.op)) {
+    const Category category = category_in(*policy, call.op);
+    if (std::optional<TensorDType> cast = cast_by(*region, category)) {
         cast->proven = always;
         return *cast;
     }
-    if (category_in(*policy, call.op) != Category::promote) return common;
+    if (category != Category::promote) return common;
     const DType dtype = policy->dtype_of(call.op, inputs, false, region->dtype);
     return {.dtype = dtype, .proven = always && common.proven, .chain = {}};
 }

@@ -47,8 +47,6 @@ private:
     TensorDType of_output(const Function&, const Operand&);
     TensorDType of_forward(const Function&, const Call&);
     TensorDType of_sequential(const Function&, const Call&, const Context& region);
-    std::optional<TensorDType> last_cast(const Function&, const Call& layers, const Context& region) const;
-    std::optional<TensorDType> cast_by(const Context& region, Op) const;
     TensorDType of_parameter(const Function&, std::int32_t param);
     bool is_passed_number(const Function&, const Operand&) const;
     bool is_test(Symbol file) const;

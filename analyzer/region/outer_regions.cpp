@@ -5,6 +5,7 @@
 #include <string>
 #include <unordered_set>
 
+#include "analyzer/python/library/dotted.hpp"
 #include "analyzer/region/by_symbol.hpp"
 #include "analyzer/region/calls.hpp"
 #include "analyzer/region/classes.hpp"
@@ -97,16 +98,12 @@ public:
             if (folder.size() <= root.size()) return;
             below = true;
             inside = inside || folders_.contains(folder) || named_.contains(package);
-            package = parent_of(package);
+            package = python::home_of(package);
         });
         return below && !inside;
     }
 
 private:
-    static std::string_view parent_of(std::string_view name) {
-        return name.substr(0, name.rfind('.') == name.npos ? 0 : name.rfind('.'));
-    }
-
     // "models" for functions in models/resnet.py and models/__init__.py.
     static std::string_view package_of(const Function& f) {
         std::string_view path = f.span.file.str();
@@ -114,8 +111,8 @@ private:
         path = path.substr(0, path.rfind(is_package ? '/' : '.'));
         const std::string_view module = path.substr(directory_of(path).size());
         std::string_view name = f.usr.str();
-        while (!name.empty() && leaf(name) != module) name = parent_of(name);
-        return is_package ? name : parent_of(name);
+        while (!name.empty() && leaf(name) != module) name = python::home_of(name);
+        return is_package ? name : python::home_of(name);
     }
 
     void add(const Function& f) {
@@ -139,7 +136,7 @@ private:
     }
 
     void add_name(std::string_view name) {
-        for (; !name.empty(); name = parent_of(name))
+        for (; !name.empty(); name = python::home_of(name))
             if (!named_.insert(name).second) return;
     }
 

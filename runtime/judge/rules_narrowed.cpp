@@ -55,6 +55,7 @@ const OpRecord* reader_of(const OpSum& cast, const Order& order) {
 }
 
 std::vector<Narrowed> narrowed_in(const RunModel& model) {
+    if (std::ranges::none_of(model.ops, narrows, &OpSum::total)) return {};
     Order order;
     for (const OpSum& s : model.ops) order.push_back(&s);
     std::ranges::sort(order, {}, [](const OpSum* s) { return s->total.first; });
