@@ -156,12 +156,15 @@ def record(options, items, measured, in_short):
 
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         waiting = [pool.submit(one, item) for item in items]
-        for number, done in enumerate(concurrent.futures.as_completed(waiting), 1):
-            lines = done.result()
-            for line in lines if isinstance(lines, list) else [lines]:
-                with open(options.results, "a", encoding="utf-8") as f:
-                    f.write(json.dumps(line) + "\n")
-                print(f"{number}/{len(items)} {in_short(line)}", flush=True)
+        try:
+            for number, done in enumerate(concurrent.futures.as_completed(waiting), 1):
+                lines = done.result()
+                for line in lines if isinstance(lines, list) else [lines]:
+                    with open(options.results, "a", encoding="utf-8") as f:
+                        f.write(json.dumps(line) + "\n")
+                    print(f"{number}/{len(items)} {in_short(line)}", flush=True)
+        finally:  # a fault of the runner ends the batch at once, not after hours of programs whose results nobody keeps
+            pool.shutdown(cancel_futures=True)
 
 
 def parse():
