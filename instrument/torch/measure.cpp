@@ -191,11 +191,8 @@ struct Outcome {
 // whose result is wide. Sums, products and norms are not asked what they make of their inputs' error, nor are
 // differences: what is left of nearly equal values is often a small correction of a larger one.
 bool is_fp32_op(const OpInfo& op, const Site& site, const at::Tensor& result) {
-    static constexpr auto kOthers = {Trait::reduces, Trait::product,     Trait::norm, Trait::sum_step,
-                                     Trait::fused,   Trait::whole_layer, Trait::loss};
-    return (site.phase == Phase::forward || site.phase == Phase::data) &&
-           !is_low_precision(result.scalar_type()) &&
-           std::ranges::none_of(kOthers, [&](Trait each) { return op.traits.has(each); });
+    return op.is_of_one_element && (site.phase == Phase::forward || site.phase == Phase::data) &&
+           !is_low_precision(result.scalar_type());
 }
 
 double inherited_by(const Outcome& o) {

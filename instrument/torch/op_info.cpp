@@ -103,6 +103,14 @@ bool declared_view(const c10::FunctionSchema& schema) {
     return true;
 }
 
+// By the recorded name, because "native_layer_norm" is a norm too, and its mean of a normalised row is any number near 0.
+bool of_one_element(std::string_view recorded) {
+    static constexpr auto kOthers = {Trait::reduces, Trait::product,     Trait::norm, Trait::sum_step,
+                                     Trait::fused,   Trait::whole_layer, Trait::loss};
+    const Traits traits = traits_of_recorded(recorded);
+    return std::ranges::none_of(kOthers, [&](Trait each) { return traits.has(each); });
+}
+
 }  // namespace
 
 OpInfo describe(const c10::OperatorHandle& op) {
@@ -120,6 +128,7 @@ OpInfo describe(const c10::OperatorHandle& op) {
     info.rule = rule_of(op, space, info.base, info.traits);
     info.is_view = info.traits.has(Trait::no_element) || (!info.writes && declared_view(schema));
     info.moves_bytes = info.traits.has(Trait::copies) && !rule_disabled("bytes");
+    info.is_of_one_element = of_one_element(info.name);
     return info;
 }
 

@@ -45,8 +45,9 @@ struct OpInfo {
     Traits traits;
     Rule rule = Rule::generic;
     bool writes = false;
-    bool is_view = false;      // every result is declared an alias and nothing is written
-    bool moves_bytes = false;  // copies elements without computing on them: cat, copy_, all_gather ...
+    bool is_view = false;            // every result is declared an alias and nothing is written
+    bool moves_bytes = false;        // copies elements without computing on them: cat, copy_, all_gather ...
+    bool is_of_one_element = false;  // no sum, product, norm or difference: a cosine, a quotient, a cast
     std::vector<Argument> arguments;
 };
 

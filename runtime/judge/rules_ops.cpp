@@ -250,10 +250,10 @@ void judge_bias(Case& c, const OpSum& sum) {
     // constant.
     if ((few_values(op) || has_constant(op.op)) && std::fabs(gain) <= 1.01 * u) return;
     // Rounded to nearest: what truncates every result costs two floors. The bias is that of few different values, whose
-    // errors repeat, such as pixels of 8 bits, or a loss of which every row starts alike. A running sum that loses its
-    // addends rounds to nearest too.
+    // errors repeat, such as pixels of 8 bits, the weights of a softmax over alike scores, or a loss of which every row
+    // starts alike. A running sum that loses its addends rounds to nearest too.
     const bool running_sum = is_sum_step(op.op) && calls_a_step(c.model, sum) >= kLongChain;
-    if (is_elementwise(op.op) && !running_sum && error <= kOneRounding * one_rounding_floor(op.dtype)) return;
+    if (!running_sum && error <= kOneRounding * one_rounding_floor(op.dtype)) return;
     Finding f = finding_at("MPT011", Severity::error, op);
     f.step = sum.first_step;
     f.value = std::fabs(gain) / u;

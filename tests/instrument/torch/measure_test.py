@@ -223,6 +223,19 @@ class Net(torch.nn.Module):
         found = sorted((f["layer"], f["op"]) for f in report["findings"] if f["rule"] == "MPT013")
         self.assertEqual(found, [("in_fp32", "aten::cos"), ("in_fp64", "aten::cos")])
 
+    def test_the_mean_that_a_norm_returns_is_not_judged(self):
+        report = self.trace(HEAD + """
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = torch.nn.LayerNorm(64), torch.nn.LayerNorm(64)
+        self.fc = torch.nn.Linear(64, 64)
+    def forward(self, x):
+        normalised = self.first(x.repeat(8, 1)).to(BF16)
+        return self.fc(self.second(normalised.float()))
+""" + TWO_STEPS)
+        self.assertEqual([f for f in report["findings"] if f["rule"] == "MPT013"], [])
+
     # ---- what is not finite
 
     def test_an_overflow_is_its_ops_and_a_mask_is_nobodys(self):

@@ -99,6 +99,11 @@ TEST(Controls, RepeatedRoundingErrors) {
     m.ops.back().total.loc_error_squares *= 2.4;
     EXPECT_NE(find(judge(m), "MPT011"), nullptr) << "truncation costs more than one floor";
     m = sound;
+    m.ops.back().total.op = "aten::_softmax";  // of scores that are alike before anything is learned
+    expect_silent(m);
+    m.ops.back().total.loc_error_squares *= 2.4;
+    EXPECT_NE(find(judge(m), "MPT011"), nullptr) << "a softmax that truncates";
+    m = sound;
     m.ops.back().total.op = "aten::add_";
     m.ops.back().total.calls = m.step_count;
     expect_silent(m);  // one difference a step: a divergence whose rows are all alike at first
