@@ -4,6 +4,7 @@
 #include "analyzer/python/builtins.hpp"
 #include "analyzer/python/constants.hpp"
 #include "analyzer/python/library/library.hpp"
+#include "kernels/numerics/op_traits.hpp"
 
 namespace mp::lint::python {
 namespace {
@@ -367,6 +368,22 @@ void Builder::note_sum(Node node, Node target, Node sum, const Value& result) {
     accumulate(node, target, old, added, op, result.is.call, false);
 }
 
+// q = buffer.clone() / q[rows] = q[rows] + bias: the elements belong to a tensor that this round of the loop has made.
+bool Builder::is_part_of_new(Node target) const {
+    if (target.kind() != Kind::subscript) return false;
+    const Node whole = target.part(Part::value);
+    const std::uint32_t slot =
+        whole.kind() == Kind::identifier ? scope_.index.find(file_.names.dotted(whole)) : FlatMap::kAbsent;
+    if (slot == FlatMap::kAbsent || !env_[slot].set || loop_ == 0 || env_[slot].loop != loop_) return false;
+    const std::int32_t made = env_[slot].value.is.call;
+    if (made == kNone) return false;
+    const Call& call = f_.calls[static_cast<std::size_t>(made)];
+    const Traits traits = call.op.known() ? traits_of(call.op) : traits_of(last_part(call.name.str()));
+    static constexpr auto kNew = {Trait::writes_constants, Trait::samples, Trait::elementwise,
+                                  Trait::product};
+    return !call.in_place && std::ranges::any_of(kNew, [&](Trait each) { return traits.has(each); });
+}
+
 void Builder::accumulate(Node node, Node target, const Value& old, const Value& added, std::string_view op,
                          std::int32_t call, bool compound) {
     if (!added.is.constant.empty()) return;
@@ -378,6 +395,7 @@ void Builder::accumulate(Node node, Node target, const Value& old, const Value& 
     const bool member = target.kind() == Kind::attribute;
     if (loop_depth_ == 0 && !member) return;
     if (known && env_[slot].loop == loop_ && loop_ != 0) return;  // starts anew in every iteration
+    if (is_part_of_new(target)) return;
     Accumulation it;
     it.span = node.span();
     it.name = name;

@@ -150,6 +150,7 @@ private:
     void visit_augmented(Node node);
     void accumulate(Node node, Node target, const Value& old, const Value& added, std::string_view op,
                     std::int32_t call, bool compound);
+    bool is_part_of_new(Node target) const;
     void add_definitions();  // of the names that other code can read
     bool is_worth_reading(const Operand& value) const;
     void note_binding(std::uint32_t slot);

@@ -13,7 +13,8 @@
 //        another change of the total lets a round add nothing, and one of too few terms to stop
 //        growing that is added up in float. It is a note where it is the share of one thread,
 //        and the shares are then added in fp32. Sums of squares are MP405's, which knows their worse
-//        range. An accumulator is reported once in a function.
+//        range. Rows of a tensor that each round of a Python loop makes anew are no sum. An accumulator is reported
+//        once in a function.
 // Tests  testdata/lint/MP401.md, tests/analyzer/rules/half_accumulator_test.cpp
 
 #include <algorithm>

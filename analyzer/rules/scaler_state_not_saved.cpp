@@ -6,12 +6,14 @@
 //        the run is not the one that was stopped.
 // Fix    scaler.state_dict() in the checkpoint, scaler.load_state_dict() where it is read.
 // Silent Programs that save the scaler's state anywhere, engines that do. A note for scalers that
-//        depend on a flag, and where no code that runs loads the optimizer's state.
+//        depend on a flag, and where no code that runs loads the optimizer's state, or the function that
+//        would is never given an optimizer.
 // Tests  testdata/lint/MP210.md, tests/analyzer/rules/scaler_state_not_saved_test.cpp
 
 #include <algorithm>
 #include <array>
 
+#include "analyzer/analyses/arguments.hpp"
 #include "analyzer/analyses/dataflow.hpp"
 #include "analyzer/analyses/protocol.hpp"
 #include "analyzer/analyses/support.hpp"
@@ -56,6 +58,15 @@ bool is_unused_helper(const RuleContext& context, const Function& f, const Funct
            context.program.callers(f.usr).empty();
 }
 
+// def load(model, path, optimizer=None): the optimizer of a function whose calls never pass one.
+bool is_never_passed(const RuleContext& context, const Function& f, const Call& loads) {
+    const auto& callers = context.program.callers(f.usr);
+    if (loads.args.empty() || loads.args[0].param == kNone || callers.empty()) return false;
+    return std::ranges::none_of(callers, [&](const Call* call) {
+        return has_unpacked(*call) || argument_for(*call, f, loads.args[0].param);
+    });
+}
+
 // optimizer.state_dict()["param_groups"]: for the progress bar, not for the checkpoint.
 bool reads_one_entry(const Call& call) { return last_part(call.name.str()) == "__getitem__"; }
 
@@ -85,7 +96,8 @@ States states_of(const RuleContext& context, const Function& user) {
         if (!is_near(f, c)) return;
         if (is_of_scaler(protocol, f, c))
             found.loads_scaler = true;
-        else if (protocol.roles().is_optimizer(f, c) && !is_unused_helper(context, f, user))
+        else if (protocol.roles().is_optimizer(f, c) && !is_unused_helper(context, f, user) &&
+                 !is_never_passed(context, f, c))
             found.loading.push_back(&f);
     });
     return found;
