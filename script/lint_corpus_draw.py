@@ -20,6 +20,7 @@ AROUND = 8            # source lines before and after a report
 LONGEST = 240         # seconds for one repository; one that takes longer has no report
 CPP = re.compile(r"__half|half2|bfloat16|BFloat16|(at|c10)::Half|_HALF|atomicAdd")
 PYTHON_ENDS, CPP_ENDS = (".py", ".ipynb"), (".cu", ".cpp", ".cc", ".cxx")
+SETTINGS_ENDS = (".json", ".yaml", ".yml")  # which Python reads
 
 
 def read_toml(path):
@@ -126,7 +127,7 @@ def reports_of(name, args, rng, wanted, known_files, seen):
         seen.add(copy)
         rows.append({"repository": name, "commit": commit, "place": f"{f['file']}:{f['line']}", "rule": f["rule"],
                      "level": f["severity"], "message": f["message"], "source": source,
-                     "language": "Python" if f["file"].endswith(PYTHON_ENDS) else "C++ and CUDA"})
+                     "language": "Python" if f["file"].endswith(PYTHON_ENDS + SETTINGS_ENDS) else "C++ and CUDA"})
     rng.shuffle(rows)
     return rows
 
