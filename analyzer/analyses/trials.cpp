@@ -40,6 +40,29 @@ bool measures_python(const Call& call) {
            is_within(name, "torch.utils.benchmark");
 }
 
+bool tells_time(const Call& call) {
+    constexpr std::array<std::string_view, 4> kClocks{"time.time", "time.perf_counter", "time.monotonic",
+                                                      "time.process_time"};
+    return any_of(call.name.str(), kClocks);
+}
+
+// x = torch.randn(64, 64): data that teach nothing.
+bool draws_data(const Call& call) {
+    constexpr std::array<std::string_view, 3> kDraws{"torch.rand", "torch.randn", "torch.randint"};
+    return any_of(call.name.str(), kDraws);
+}
+
+bool reads_batches(const Call& call) {
+    const std::string_view name = leaf(call.name.str());
+    return mentions(name, "loader") || mentions(name, "dataset");
+}
+
+// A script that takes the time of steps on drawn data.
+bool times_drawn_steps(const Program& program, Symbol file) {
+    return has_call(program, file, tells_time) && has_call(program, file, draws_data) &&
+           !has_call(program, file, reads_batches);
+}
+
 // What a run leaves behind: weights, or a judgement of them.
 bool keeps_results(const Call& call) {
     constexpr std::array<std::string_view, 6> kWords{"save",        "state_dict", "checkpoint",
@@ -154,8 +177,8 @@ bool only_measures(const RuleContext& context, Symbol file) {
     const auto functions = functions_of(program, file);
     if (functions.empty()) return false;
     if (is_python(*functions.front()))
-        return has_call(program, file, measures_python) && !has_call(program, file, keeps_results) &&
-               !is_run_elsewhere(context, file);
+        return (has_call(program, file, measures_python) || times_drawn_steps(program, file)) &&
+               !has_call(program, file, keeps_results) && !is_run_elsewhere(context, file);
     const auto main =
         std::ranges::find_if(functions, [](const Function* f) { return f->name.str() == "main"; });
     if (main == functions.end() || reads_data(program, **main)) return false;

@@ -15,8 +15,8 @@ namespace mp::lint {
 bool is_trial(const RuleContext&, const Function&, const Call&);
 bool is_trial(const RuleContext&, const SourceSpan&);
 
-// A script that measures and keeps nothing: it asks for peak memory, profiles or times, and neither saves nor evaluates
-// what it computes; no other file runs its functions. In C++ and CUDA a file with a main() that reads no files, and
+// A script that measures and keeps nothing: it asks for peak memory, profiles, or takes the time of steps on drawn data, and
+// neither saves nor evaluates what it computes; no other file runs its functions. In C++ and CUDA a file with a main() that reads no files, and
 // times kernels or is of a program that updates no weights: a benchmark or a lesson.
 bool only_measures(const RuleContext&, Symbol file);
 

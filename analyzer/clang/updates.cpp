@@ -121,6 +121,23 @@ public:
         return false;
     }
 
+    // d * old + (1 - d) * g * g: a second moment.
+    bool adds_a_square() const {
+        return std::ranges::any_of(summands_, [&](const Summand& s) {
+            if (old(s)) return false;
+            const auto is_square = [&](Term t) {
+                const Arith a = flow_.terms.arithmetic(flow_.terms.resolve(t));
+                return a.kind == Arithmetic::multiply && are_same(a.args[0], a.args[1]);
+            };
+            if (s.factors.empty()) return is_square(s.term);
+            for (auto f = s.factors.begin(); f != s.factors.end(); ++f)
+                if (is_square(*f) ||
+                    std::any_of(f + 1, s.factors.end(), [&](Term g) { return are_same(*f, g); }))
+                    return true;
+            return false;
+        });
+    }
+
 private:
     // The old value is loaded from another array, which an earlier turn of a loop computed from this one: each step of
     // a simulation has its own element, and none is an average.
@@ -187,6 +204,10 @@ private:
     bool is_scaled(const Summand& s) const {
         return s.factors.size() >= 2 ||
                flow_.terms.arithmetic(flow_.terms.resolve(s.term)).kind == Arithmetic::divide;
+    }
+
+    bool are_same(Term a, Term b) const {
+        return flow_.terms.same(flow_.terms.resolve(a), flow_.terms.resolve(b));
     }
 
     // f is 1 - g
@@ -461,6 +482,7 @@ std::optional<Update> Flow::update_of_registers(const Step& step, const VarDecl&
         update.subtracts = updated.subtracts();
         update.interpolates = updated.interpolates();
         if (!update.subtracts && !update.interpolates) continue;
+        update.adds_a_square = update.interpolates && updated.adds_a_square();
         update.computed = terms.dtype(terms.resolve(changed.value));
         update.compensated = rounds_by_chance(changed.value) || rounds_by_chance(step.value);
         update.has_master = is_kept_wide(changed, step, update.master_optional);
@@ -519,6 +541,7 @@ std::optional<Update> Flow::update_of(const Step& step) const {
     update.subtracts = updated.subtracts();
     update.interpolates = updated.interpolates();
     if (!update.subtracts && !update.interpolates) return std::nullopt;  // a gradient or residual is added
+    update.adds_a_square = update.interpolates && updated.adds_a_square();
     const Term computed = terms.resolve(value);
     update.computed = terms.dtype(computed);
     update.compensated = !step.frame && (rounds_by_chance(value) || keeps_residual(step));

@@ -146,6 +146,7 @@ void fields(V& v, F& f) {
     v("computed", f.computed);
     v("subtracts", f.subtracts);
     v("interpolates", f.interpolates);
+    v("adds_a_square", f.adds_a_square);
     v("has_master", f.has_master);
     v("master_optional", f.master_optional);
     v("compensated", f.compensated);

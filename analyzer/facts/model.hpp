@@ -188,6 +188,7 @@ struct Update {
     DType computed = DType::unknown;  // of the arithmetic before the store
     bool subtracts = false;           // old - something
     bool interpolates = false;        // d * old + (1 - d) * new
+    bool adds_a_square = false;       // ... where new is a square: a second moment
     bool has_master = false;          // the same value is also stored in fp32 through another pointer
     bool master_optional = false;     // ... only when that pointer is not null
     bool compensated = false;         // stochastic rounding or a Kahan residual is visible here

@@ -88,14 +88,18 @@ void check_conversion(const RuleContext& context, TensorDTypes& dtypes, const Fu
                  std::move(is.chain), out);
 }
 
+// (half*)buffer: the same bits under another type.
+bool converts_value(const Cast& cast) { return cast.form != CastForm::reinterpret; }
+
 // A function that does nothing else, of a table of conversions: who calls it wants this one.
 bool is_conversion(const Function& f) {
-    return f.casts.size() <= 2 && f.accumulations.empty() && f.updates.empty();
+    return std::ranges::count_if(f.casts, converts_value) <= 2 && f.accumulations.empty() &&
+           f.updates.empty();
 }
 
 // __float2half(__bfloat162float(x))
 void check_cast(const RuleContext& context, const Function& f, const Cast& cast, Findings& out) {
-    if (cast.to != DType::fp16) return;
+    if (cast.to != DType::fp16 || !converts_value(cast)) return;
     const bool has_inner = cast.inner >= 0 && static_cast<std::size_t>(cast.inner) < f.casts.size();
     const Cast& first = has_inner ? f.casts[static_cast<std::size_t>(cast.inner)] : cast;
     if (first.from != DType::bf16 || !first.source.constant.empty()) return;

@@ -8,8 +8,8 @@
 // Fix    Keep the average in fp32.
 // Silent An average in fp32; a decay below the threshold; a decay that is not known, unless the update
 //        is compiled code, where the default of the formula is a mean over thousands of steps: a warning, and a note
-//        for the fp16 moments of a step that updates weights. A decay that is a default, which a caller
-//        or an option can change, is a warning.
+//        for the moments of an optimizer, except the second one in bf16. A decay that is a default, which
+//        a caller or an option can change, is a warning.
 // Tests  testdata/lint/MP502.md, tests/analyzer/rules/ema_in_half_test.cpp
 
 #include <array>
@@ -396,20 +396,25 @@ private:
     int count_ = 0;
 };
 
-void report(const RuleContext& context, const Function& f, const SourceSpan& span, DType dtype,
-            Severity severity, std::vector<Note> notes, Findings& out, double lost = 1) {
-    const std::string what =
-        lost >= 1 ? "what is added to it" : "a difference below " + shown(100 * lost, 2) + " % of it";
+void emit_average(const RuleContext& context, const Function& f, const SourceSpan& span, DType dtype,
+                  Severity severity, const std::string& what, std::vector<Note> notes, Findings& out) {
     emit(context, f,
          {.rule = "MP502",
           .severity = severity,
           .span = span,
-          .message = "running average is stored in " + std::string(label(dtype)) + ": with this decay " +
-                     what + " rounds away",
+          .message =
+              "running average is stored in " + std::string(label(dtype)) + ": " + what + " rounds away",
           .fix = "keep the average in fp32",
           .notes = std::move(notes),
           .function = {}},
          out);
+}
+
+void report(const RuleContext& context, const Function& f, const SourceSpan& span, DType dtype,
+            Severity severity, std::vector<Note> notes, Findings& out, double lost) {
+    const std::string what =
+        lost >= 1 ? "what is added to it" : "a difference below " + shown(100 * lost, 2) + " % of it";
+    emit_average(context, f, span, dtype, severity, "with this decay " + what, std::move(notes), out);
 }
 
 bool may_average(std::string_view op) {
@@ -490,12 +495,12 @@ void check_averaged_model(const RuleContext& context, ModuleDTypes& modules, con
            found.chain, out, lost);
 }
 
-// An optimizer's step: what it averages are moments over ten to a thousand steps, which fp16 still follows.
-// The step may also stand in another kernel: then this one keeps two averages, of gradients and of their squares.
-bool keeps_moments(const Function& f, const Update& average) {
-    return average.dtype == DType::fp16 && std::ranges::any_of(f.updates, [&](const Update& u) {
-               return &u != &average && (u.subtracts || u.interpolates);
-           });
+// A first moment of an optimizer's step is an average over some ten steps, which 8 bits follow. The second one is over a
+// thousand: fp16 still follows it. The step may also stand in another kernel: then this one keeps both.
+bool is_followed(const Function& f, const Update& average) {
+    const bool is_moment = std::ranges::any_of(
+        f.updates, [&](const Update& u) { return &u != &average && (u.subtracts || u.interpolates); });
+    return is_moment && (average.dtype == DType::fp16 || !average.adds_a_square);
 }
 
 void check(const RuleContext& context, Findings& out) {
@@ -511,8 +516,10 @@ void check(const RuleContext& context, Findings& out) {
     for_each(context, &Function::updates, [&](const Function& f, const Update& u) {
         if (!u.interpolates || !is_low_precision(u.dtype) || u.compensated) return;
         if (u.has_master && !u.master_optional) return;
-        report(context, f, u.span, u.dtype, keeps_moments(f, u) ? Severity::note : Severity::warning, {},
-               out);
+        // The decay is an argument of the kernel.
+        emit_average(context, f, u.span, u.dtype, is_followed(f, u) ? Severity::note : Severity::warning,
+                     "with a decay above " + shown(1 - smallest_weight(u.dtype), 4) + " what is added to it",
+                     {}, out);
     });
 }
 
