@@ -222,14 +222,22 @@ def share(rows, verdict):
     return f"{good} of {len(decided)}" + (f" ({100 * good // len(decided)} %)" if decided else "")
 
 
+def table_row(name, group, language):
+    """One row over the sheets of a group."""
+    rows = [row for sheet in group for row in sheet["report"] if row["language"] == language]
+    errors, warnings = ([r for r in rows if r["level"] == level] for level in ("error", "warning"))
+    return (f"| {name} | {sum(len(sheet['looked_at']) for sheet in group)} | {language} | {share(errors, 'true')} | "
+            f"{share(warnings, 'useful')} | {sum(r['verdict'] == 'open' for r in rows)} | "
+            f"{max(sheet['readings'] for sheet in group)} | {sum('first_reading' in r for r in rows)} |")
+
+
 def tables(root):
-    """The judged draws as the tables of docs/lint-corpus.md."""
+    """The judged draws as the table of docs/lint-draws.md, and its last five and all of it together."""
     print("| draw | repositories | language | errors true | warnings useful | not decided | readings | differed |")
     print("|---|---|---|---|---|---|---|---|")
-    for sheet in sheets(root):
+    known = sheets(root)
+    groups = [(str(sheet["seed"]), [sheet]) for sheet in known]
+    groups += [(f"{known[-5]['seed']} to {known[-1]['seed']}", known[-5:]), ("all", known)]
+    for name, group in groups:
         for language in ("Python", "C++ and CUDA"):
-            rows = [row for row in sheet["report"] if row["language"] == language]
-            errors, warnings = ([r for r in rows if r["level"] == level] for level in ("error", "warning"))
-            print(f"| {sheet['seed']} | {len(sheet['looked_at'])} | {language} | {share(errors, 'true')} | "
-                  f"{share(warnings, 'useful')} | {sum(r['verdict'] == 'open' for r in rows)} | "
-                  f"{sheet['readings']} | {sum('first_reading' in r for r in rows)} |")
+            print(table_row(name, group, language))

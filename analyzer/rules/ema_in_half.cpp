@@ -495,8 +495,8 @@ void check_averaged_model(const RuleContext& context, ModuleDTypes& modules, con
            found.chain, out, lost);
 }
 
-// A first moment of an optimizer's step is an average over some ten steps, which 8 bits follow. The second one is over a
-// thousand: fp16 still follows it. The step may also stand in another kernel: then this one keeps both.
+// A first moment of an optimizer's step is an average over some ten steps, which 8 bits follow. The second one is over
+// a thousand: fp16 still follows it. The step may also stand in another kernel: then this one keeps both.
 bool is_followed(const Function& f, const Update& average) {
     const bool is_moment = std::ranges::any_of(
         f.updates, [&](const Update& u) { return &u != &average && (u.subtracts || u.interpolates); });

@@ -103,7 +103,7 @@ bool declared_view(const c10::FunctionSchema& schema) {
     return true;
 }
 
-// By the recorded name, because "native_layer_norm" is a norm too, and its mean of a normalised row is any number near 0.
+// By the recorded name, because "native_layer_norm" is a norm too. Its mean of a normalised row is any number near 0.
 bool of_one_element(std::string_view recorded) {
     static constexpr auto kOthers = {Trait::reduces, Trait::product,     Trait::norm, Trait::sum_step,
                                      Trait::fused,   Trait::whole_layer, Trait::loss};
