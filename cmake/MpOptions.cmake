@@ -16,8 +16,9 @@ endif()
 find_program(MP_CCACHE ccache)
 if(MP_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   # Paths relative to the checkout, so that a second clone on this machine finds the objects of the first. Objects with
-  # debug information are not shared, because the path of their build directory is stored in them.
-  set(launcher env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} ${MP_CCACHE})
+  # debug information are not shared, because the path of their build directory is stored in them. Precompiled headers
+  # hold no time (MpTargets.cmake), which ccache has to be told.
+  set(launcher env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_SLOPPINESS=pch_defines,time_macros ${MP_CCACHE})
   set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
 endif()

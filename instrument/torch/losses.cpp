@@ -113,7 +113,9 @@ void Losses::record_last() {
 }
 
 void Losses::add(const at::Tensor& loss, bool accumulates) {
-    Found found{.accumulates = accumulates, .late = late_.serves(loss)};
+    Found found;
+    found.accumulates = accumulates;
+    found.late = late_.serves(loss);
     trace::LossRecord& record = found.record;
     record.dtype = dtype_of(loss.scalar_type());
     // A loss that was computed outside the dispatcher has no twin.
