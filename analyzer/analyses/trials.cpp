@@ -52,15 +52,22 @@ bool draws_data(const Call& call) {
     return any_of(call.name.str(), kDraws);
 }
 
-bool reads_batches(const Call& call) {
+// What may be data to learn from. A checkpoint (torch.load) is none.
+bool reads_training_data(const Call& call) {
+    constexpr std::array<std::string_view, 7> kWords{"loader", "dataset",  "memmap", "open",
+                                                     "read",   "fromfile", "loadtxt"};
     const std::string_view name = leaf(call.name.str());
-    return mentions(name, "loader") || mentions(name, "dataset");
+    return std::ranges::any_of(kWords, [&](std::string_view word) { return mentions(name, word); });
 }
 
-// A script that takes the time of steps on drawn data.
+// A script that takes the time of steps on drawn data. A function of another file may read some.
 bool times_drawn_steps(const Program& program, Symbol file) {
+    const auto may_read = [&](const Call& call) {
+        const Function* callee = call.kind == CallKind::function ? program.definition(call.callee) : nullptr;
+        return reads_training_data(call) || (callee && callee->span.file != file);
+    };
     return has_call(program, file, tells_time) && has_call(program, file, draws_data) &&
-           !has_call(program, file, reads_batches);
+           !has_call(program, file, may_read);
 }
 
 // What a run leaves behind: weights, or a judgement of them.
