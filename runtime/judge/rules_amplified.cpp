@@ -32,6 +32,28 @@ bool is_made_with_the_model(const OpSum& sum, const RunModel& m) {
            before_the_first_forward(sum.first_step, sum.total.first, m);
 }
 
+// What is left of nearly equal values, and before the next matrix product an enclosing layer adds it to something larger,
+// whose error is small: the scale of DoRA minus one.
+bool is_correction(const OpSum& sum, const RunModel& m, double limit) {
+    if (!is_sum_step(sum.total.op)) return false;
+    const auto follows = [&](const OpSum& s) {
+        return s.total.phase == sum.total.phase && s.total.first > sum.total.first;
+    };
+    const auto adds_to_larger = [&](const OpSum& s) {
+        const bool encloses =
+            sum.total.layer.starts_with(s.total.layer) && sum.total.layer[s.total.layer.size()] == '.';
+        return follows(s) && encloses && is_sum_step(s.total.op) && s.total.compared > 0 &&
+               relative(s.total.error_squares, s.total.twin_squares) < limit;
+    };
+    const auto is_product_before = [&](const OpSum& s, const OpSum& addition) {
+        return follows(s) && s.total.first < addition.total.first && is_matrix_product(s.total.op);
+    };
+    return std::ranges::any_of(m.ops, [&](const OpSum& addition) {
+        return adds_to_larger(addition) &&
+               std::ranges::none_of(m.ops, [&](const OpSum& s) { return is_product_before(s, addition); });
+    });
+}
+
 bool amplifies(const OpSum& sum, const RunModel& m, double limit) {
     const OpRecord& op = sum.total;
     return (op.phase == Phase::forward || is_made_with_the_model(sum, m)) && op.loc_compared >= kFewest &&
@@ -70,6 +92,7 @@ void judge_amplified(Case& c) {
     const bool has_loss = c.out.loss.answer != LossAgreement::Answer::not_compared;
     for (const OpSum& sum : c.model.ops) {
         if (!amplifies(sum, c.model, c.limits.amplified_warn)) continue;
+        if (is_correction(sum, c.model, c.limits.amplified_warn)) continue;
         if (!has_loss || !near_the_loss(sum.total, c.model)) layers[sum.total.layer].push_back(&sum);
     }
     for (const auto& [layer, ops] : layers) c.out.findings.push_back(amplified(c, ops));

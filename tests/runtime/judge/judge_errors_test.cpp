@@ -437,6 +437,29 @@ TEST(Judge, MPT013IsSilentWithoutAmplification) {
     EXPECT_EQ(text_of(judge(m)), "") << "inputs were not compared";
 }
 
+// (scale - 1) * x, which the layer around adds to x.
+TEST(Judge, MPT013ACorrectionOfALargerValueIsNoAmplifiedError) {
+    RunModel m = healthy();
+    m.ops.push_back(op_sum("head", "aten::addmm", Phase::forward, DType::bf16, 1, 20));
+    m.ops.push_back(amplified("aten::sub", 0.002, 0.3, 5));
+    m.ops.back().total.layer = "q_proj.magnitude.default";
+    EXPECT_NE(find(judge(m), "MPT013"), nullptr);
+    m.ops.push_back(op_sum("q_proj", "aten::add", Phase::forward, DType::bf16, 1, 8));
+    EXPECT_EQ(text_of(judge(m)), "");
+    const RunModel sound = m;
+    m.ops.push_back(op_sum("q_proj.out", "aten::mm", Phase::forward, DType::bf16, 1, 7));
+    EXPECT_NE(find(judge(m), "MPT013"), nullptr) << "a product reads it first";
+    m = sound;
+    m.ops.back().total.layer = "q_pro";
+    EXPECT_NE(find(judge(m), "MPT013"), nullptr) << "another layer";
+    m = sound;
+    m.ops.back().total.error_squares = m.ops.back().total.twin_squares * 0.2 * 0.2;
+    EXPECT_NE(find(judge(m), "MPT013"), nullptr) << "the sum is wrong too";
+    m = sound;
+    m.ops.back().total.first = 4;
+    EXPECT_NE(find(judge(m), "MPT013"), nullptr) << "before the difference";
+}
+
 // A table of cosines is made with the model, outside of its layers and before its first forward.
 TEST(Judge, MPT013ATableThatIsMadeBeforeTheModelRuns) {
     RunModel m = healthy();
