@@ -32,8 +32,8 @@ bool is_made_with_the_model(const OpSum& sum, const RunModel& m) {
            before_the_first_forward(sum.first_step, sum.total.first, m);
 }
 
-// What is left of nearly equal values, and before the next matrix product an enclosing layer adds it to something larger,
-// whose error is small: the scale of DoRA minus one.
+// What is left of nearly equal values, and before the next matrix product an enclosing layer adds it to something
+// larger, whose error is small: the scale of DoRA minus one.
 bool is_correction(const OpSum& sum, const RunModel& m, double limit) {
     if (!is_sum_step(sum.total.op)) return false;
     const auto follows = [&](const OpSum& s) {

@@ -458,6 +458,9 @@ TEST(Judge, MPT013ACorrectionOfALargerValueIsNoAmplifiedError) {
     m = sound;
     m.ops.back().total.first = 4;
     EXPECT_NE(find(judge(m), "MPT013"), nullptr) << "before the difference";
+    m = sound;
+    m.ops[m.ops.size() - 2].total.op = "aten::cos";
+    EXPECT_NE(find(judge(m), "MPT013"), nullptr) << "no difference";
 }
 
 // A table of cosines is made with the model, outside of its layers and before its first forward.
