@@ -68,13 +68,6 @@ bool same_layout(const at::Tensor& a, const at::Tensor& b) {
            a.is_conj() == b.is_conj() && a.is_neg() == b.is_neg();
 }
 
-// Whether the strides differ in a dimension that has several elements.
-bool has_other_order(const at::Tensor& a, const at::Tensor& b) {
-    for (std::int64_t d = 0; d < a.dim(); ++d)
-        if (a.size(d) > 1 && a.stride(d) != b.stride(d)) return true;
-    return false;
-}
-
 }  // namespace
 
 struct ShadowMap::Offer {

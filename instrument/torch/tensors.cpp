@@ -70,6 +70,12 @@ bool has_sparse_floats(const at::Tensor& t) {
            has_plain_memory(t._values()) && !rule_disabled("sparse");
 }
 
+bool has_other_order(const at::Tensor& a, const at::Tensor& b) {
+    for (std::int64_t d = 0; d < a.dim(); ++d)
+        if (a.size(d) > 1 && a.stride(d) != b.stride(d)) return true;
+    return false;
+}
+
 bool is_low_precision(at::ScalarType type) {
     return type == at::kHalf || type == at::kBFloat16 || is_float8(type);
 }

@@ -19,6 +19,8 @@ bool carries_floats(const at::Tensor&);
 bool has_plain_memory(const at::Tensor&);
 // Whether the twin follows it by the memory of its values: a sparse tensor of indices and floats.
 bool has_sparse_floats(const at::Tensor&);
+// Whether the strides of tensors of one shape differ in a dimension that has several elements.
+bool has_other_order(const at::Tensor&, const at::Tensor&);
 // 16 bits or less.
 bool is_low_precision(at::ScalarType);
 // The memory of a tensor for the measuring kernels. False: no float format, or too many dimensions.

@@ -43,6 +43,20 @@ bool is_kept_by_autocast(const Call& call) {
     return regions > 0 && copy.strides() == source.strides() && copy.storage_offset() == 0;
 }
 
+// A cast, which an fp32 run does not make, lays the elements out otherwise than its source: the copy of a slice lies
+// together. Torch may then take another op for it. linear() of a slice is mm and add, of the copy addmm, and their
+// gradients of the bias are added in another order.
+bool casts_to_another_layout(const Call& call) {
+    if (call.info.base != "copy") return false;
+    const at::Tensor& copy = call.real[0].toTensor();
+    const at::Tensor& source = call.real[1].toTensor();
+    if (!has_plain_memory(copy) || !has_plain_memory(source) || !carries_floats(copy) ||
+        !carries_floats(source))
+        return false;
+    return is_low_precision(copy.scalar_type()) != is_low_precision(source.scalar_type()) &&
+           copy.sizes() == source.sizes() && has_other_order(source, copy);
+}
+
 // Whether single values of several dtypes are joined. So does clip_grad_norm_, which since torch 2.0 sorts the norms of
 // the gradients by dtype; in an fp32 run they have the order of the parameters.
 bool joins_dtypes(const Call& call) {
@@ -433,6 +447,7 @@ void Twin::generic(Call& call) {
     after_writes(call);
     if (kept) remember_cast(call);
     if (joins_dtypes(call)) report_sorted_norms();
+    if (casts_to_another_layout(call)) parts_.coverage.relaid();
     parts_.coverage.shadowed(bytes);
     measure(call, shadow, sample);
     if (!call.info.writes || call.bytes) return;

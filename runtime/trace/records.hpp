@@ -435,8 +435,8 @@ struct Coverage {
     double worst_leak = 0;        // largest |real - twin| among them
     std::uint64_t failed = 0;     // shadow ops that threw; part of unshadowed
     std::uint64_t regrouped = 0;  // sums of gradients that the twin adds in another order than an fp32 run
-    std::uint64_t relaid = 0;     // results whose strides are not those of the twin's result
-    std::uint64_t outside = 0;    // values computed outside the dispatcher: compiled regions, custom kernels
+    std::uint64_t relaid = 0;   // results whose strides are not those of the twin's, casts laid out otherwise
+    std::uint64_t outside = 0;  // values computed outside the dispatcher: compiled regions, custom kernels
     std::uint64_t drawn = 0;  // draws of numbers in 16 bits: an fp32 run draws others, the twin has the run's
     std::uint64_t by_name = 0;  // launches of kernels that are known by their names alone
 };

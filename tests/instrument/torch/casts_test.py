@@ -70,6 +70,12 @@ def thrown(w):
         pass
     w.grad = None
     loss(w.to(low)).backward()
+def linear_of_slice(w):
+    weight, bias = w[:256].view(16, 16).to(low), w[256:272].to(low)
+    x = torch.linspace(0, 1, 2560).view(40, 4, 16)[:, :2]
+    y = torch.nn.functional.linear(x.to(low), weight, bias)
+    rows = torch.cat([y.float(), w.view(1, 32, 16).expand(40, 32, 16)], 1)
+    (rows.sin() * torch.linspace(1, 2, 34)[None, :, None]).sum().backward()
 class Inner(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
@@ -246,6 +252,11 @@ class Casts(unittest.TestCase):
         self.assertEqual(wrong, names)
         self.assertEqual(report["coverage"]["regrouped"], 1)
         self.assertIn("hook", json.dumps(report["coverage"]["not_observed"]))
+
+    def test_a_cast_that_makes_another_layout_is_counted(self):
+        report, wrong = self.gradients(["linear_of_slice"])
+        self.assertEqual(wrong, ["linear_of_slice"])  # one rounding: torch takes another op
+        self.assertEqual(report["coverage"]["relaid"], 2)  # forward and backward
 
     def test_norms_that_clipping_sorts_by_dtype_are_counted(self):
         for dtypes, regrouped in (("low, torch.float32, low", 2 if self.follows else 0), ("low, low, low", 0)):
