@@ -282,6 +282,19 @@ bool left_to_the_skips(const OpSum& sum, const std::vector<SkipVerdict>& skips, 
 
 namespace {
 
+// The origin of values that run and twin share, a few steps before a run that ends with both losses lost. Where a program
+// takes gradients of several values, the one of the step in which they began may be finite.
+const OpSum* lost_at_the_end(const std::vector<const OpSum*>& origins, const RunModel& m) {
+    constexpr int kFewSteps = 3;
+    if (m.steps.empty() || !lost_in_both(m.steps.back())) return nullptr;
+    const auto is_near = [&](const OpSum* s) {
+        return s->first_origin.step.value + kFewSteps >= m.steps.back().step.value &&
+               !before_the_model(*s, m);
+    };
+    const auto found = std::ranges::find_if(origins, is_near);
+    return found == origins.end() ? nullptr : *found;
+}
+
 void judge_origins_and_losses(Case& c) {
     std::vector<const OpSum*> origins;
     for (const OpSum& sum : c.model.ops) {
@@ -302,6 +315,7 @@ void judge_origins_and_losses(Case& c) {
         if (places.emplace(sum->total.layer, sum->total.phase).second)
             c.out.findings.push_back(overflow_of(*sum, places.size() - 1));
     }
+    if (!lost && places.empty()) lost = lost_at_the_end(origins, c.model);
     if (lost) c.out.findings.push_back(shared_nan(*lost, c.model));
     if (lost || !places.empty()) return;
     if (!judge_lost_weights(c)) judge_lost_loss(c);

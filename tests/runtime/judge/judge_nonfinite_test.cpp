@@ -126,6 +126,25 @@ TEST(Judge, MPT001ANaNThatTheTwinHasTooAndNothingReadsIsSilent) {
     EXPECT_EQ(judge(m).findings.at(0).layer, "attention") << "without a twin nothing is shared";
 }
 
+// The steps before the last one have the loss of another value, as where a program takes gradients of several.
+TEST(Judge, MPT001ARunThatEndsWithBothLossesLostNamesWhatBeganShortlyBefore) {
+    RunModel m = healthy();
+    m.ops.push_back(invalid("criterion", 5, 7));
+    EXPECT_EQ(text_of(judge(m)), "") << "a value that nothing reads";
+    m.steps[7].loss = m.steps[7].twin_loss = std::numeric_limits<double>::infinity();
+    const Judgement j = judge(m);
+    ASSERT_EQ(j.findings.size(), 1u) << text_of(j);
+    EXPECT_EQ(j.findings[0].layer, "criterion");
+    EXPECT_EQ(j.findings[0].step, Step{5});
+    EXPECT_THAT(j.findings[0].message, HasSubstr("precision is not the cause"));
+    m.ops.back() = invalid("criterion", 3, 7);
+    EXPECT_EQ(find(judge(m), "MPT001"), nullptr) << "long before: padding";
+    m.ops.back() = invalid("criterion", 5, 7);
+    m.steps[7].twin_loss = 2;
+    EXPECT_THAT(text_of(judge(m)), Not(HasSubstr("precision is not the cause")))
+        << "the twin's loss is sound";
+}
+
 // The gradient of the norm of a vector of zeros is 0 / 0, which autograd masks.
 TEST(Judge, MPT001ANaNOfBackwardThatReachesNoWeightIsSilentWithoutATwin) {
     RunModel m = healthy();
