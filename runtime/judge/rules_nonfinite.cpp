@@ -282,8 +282,8 @@ bool left_to_the_skips(const OpSum& sum, const std::vector<SkipVerdict>& skips, 
 
 namespace {
 
-// The origin of values that run and twin share, a few steps before a run that ends with both losses lost. Where a program
-// takes gradients of several values, the one of the step in which they began may be finite.
+// The origin of values that run and twin share, a few steps before a run that ends with both losses lost. Where a
+// program takes gradients of several values, the one of the step in which they began may be finite.
 const OpSum* lost_at_the_end(const std::vector<const OpSum*>& origins, const RunModel& m) {
     constexpr int kFewSteps = 3;
     if (m.steps.empty() || !lost_in_both(m.steps.back())) return nullptr;
