@@ -65,7 +65,10 @@ def main():
     if sys.prefix == sys.base_prefix and os.path.exists(python):
         os.execv(python, [python, *sys.argv])
     sys.path.insert(0, os.path.join(args.build, "lib/mp-trace/optim"))
-    import mp_optim
+    try:
+        import mp_optim
+    except ModuleNotFoundError:
+        sys.exit(f"bench: no mp_optim in {args.build}; MP_TORCH=2.11 script/setup builds it, or give --build DIR")
     import torch
     torch.set_num_threads(1)
 
