@@ -216,7 +216,7 @@ private:
         if (x && y) return *x > 0 && *y > 0 && std::abs(*x + *y - 1) < 1e-6;
         const Arith a = flow_.terms.arithmetic(flow_.terms.resolve(f));
         return a.kind == Arithmetic::subtract && flow_.terms.number(a.args[0]) == 1.0 &&
-               flow_.terms.same(flow_.terms.resolve(a.args[1]), flow_.terms.resolve(g));
+               are_same(a.args[1], g);
     }
 
     bool complements(const Summand& a, const Summand& b) const {
@@ -236,9 +236,7 @@ private:
     // For -w * x, there is also a summand x without the factor; x may be a product itself.
     bool has_plain(const Summand& product) const {
         const auto occurs = [&](Term t) {
-            return std::ranges::any_of(product.factors, [&](Term f) {
-                return flow_.terms.same(flow_.terms.resolve(t), flow_.terms.resolve(f));
-            });
+            return std::ranges::any_of(product.factors, [&](Term f) { return are_same(t, f); });
         };
         return std::ranges::any_of(summands_, [&](const Summand& s) {
             if (s.negative) return false;
@@ -267,8 +265,7 @@ private:
             return std::ranges::any_of(scaled.factors, [&](Term factor) {
                 const Arith a = flow_.terms.arithmetic(flow_.terms.resolve(factor));
                 return a.kind == Arithmetic::subtract && is_other(a.args[scaled.negative ? 1 : 0]) &&
-                       flow_.terms.same(flow_.terms.resolve(a.args[scaled.negative ? 0 : 1]),
-                                        flow_.terms.resolve(s.term));
+                       are_same(a.args[scaled.negative ? 0 : 1], s.term);
             });
         });
     }

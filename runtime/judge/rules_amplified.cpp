@@ -5,6 +5,7 @@
 // its first forward, are judged too: the angles of a rotary embedding.
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include "kernels/base/figures.hpp"
@@ -35,22 +36,21 @@ bool is_made_with_the_model(const OpSum& sum, const RunModel& m) {
 // What is left of nearly equal values, and before the next matrix product an enclosing layer adds it to something
 // larger, whose error is small: the scale of DoRA minus one.
 bool is_correction(const OpSum& sum, const RunModel& m, double limit) {
-    if (!is_sum_step(sum.total.op)) return false;
-    const auto follows = [&](const OpSum& s) {
-        return s.total.phase == sum.total.phase && s.total.first > sum.total.first;
+    const OpRecord& difference = sum.total;
+    if (!is_sum_step(difference.op)) return false;
+    const auto follows = [&](const OpRecord& op) {
+        return op.phase == difference.phase && op.first > difference.first;
     };
-    const auto adds_to_larger = [&](const OpSum& s) {
+    auto next_product = std::numeric_limits<decltype(difference.first)>::max();
+    for (const OpSum& s : m.ops)
+        if (follows(s.total) && is_matrix_product(s.total.op))
+            next_product = std::min(next_product, s.total.first);
+    return std::ranges::any_of(m.ops, [&](const OpSum& s) {
+        const OpRecord& op = s.total;
         const bool encloses =
-            sum.total.layer.starts_with(s.total.layer) && sum.total.layer[s.total.layer.size()] == '.';
-        return follows(s) && encloses && is_sum_step(s.total.op) && s.total.compared > 0 &&
-               relative(s.total.error_squares, s.total.twin_squares) < limit;
-    };
-    const auto is_product_before = [&](const OpSum& s, const OpSum& addition) {
-        return follows(s) && s.total.first < addition.total.first && is_matrix_product(s.total.op);
-    };
-    return std::ranges::any_of(m.ops, [&](const OpSum& addition) {
-        return adds_to_larger(addition) &&
-               std::ranges::none_of(m.ops, [&](const OpSum& s) { return is_product_before(s, addition); });
+            difference.layer.starts_with(op.layer) && difference.layer[op.layer.size()] == '.';
+        return encloses && follows(op) && op.first <= next_product && is_sum_step(op.op) && op.compared > 0 &&
+               relative(op.error_squares, op.twin_squares) < limit;
     });
 }
 

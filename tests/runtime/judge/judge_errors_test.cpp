@@ -459,6 +459,9 @@ TEST(Judge, MPT013ACorrectionOfALargerValueIsNoAmplifiedError) {
     m.ops.back().total.first = 4;
     EXPECT_NE(find(judge(m), "MPT013"), nullptr) << "before the difference";
     m = sound;
+    m.ops.back().total.op = "aten::cat";
+    EXPECT_NE(find(judge(m), "MPT013"), nullptr) << "nothing is added";
+    m = sound;
     m.ops[m.ops.size() - 2].total.op = "aten::cos";
     EXPECT_NE(find(judge(m), "MPT013"), nullptr) << "no difference";
 }
