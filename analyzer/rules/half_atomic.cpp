@@ -5,8 +5,9 @@
 //        growing early; and the order, hence the result, changes from run to run.
 // Fix    Add into a float buffer and convert once.
 // Silent Atomic max, min and exchange; additions into float; the body of a wrapper that is itself
-//        called like an atomic addition (its callers are reported). A note in a helper that nothing calls. Where a
-//        kernel adds to one buffer in several places, as for pairs and for single values, the first one is reported.
+//        called like an atomic addition (its callers are reported). A note in a helper that nothing calls, and in a
+//        kernel that is given experts: a token gets the results of top-k of them, which are few. Where a kernel adds to
+//        one buffer in several places, as for pairs and for single values, the first one is reported.
 // Tests  testdata/lint/MP403.md, tests/analyzer/rules/half_atomic_test.cpp
 
 #include <algorithm>
@@ -54,10 +55,26 @@ DType added_by_swap(const Function& f, const Call& swap) {
     return added == &swap ? DType::unknown : added->result.dtype;
 }
 
-// A helper that adds what it is given, where it is told to, and that nothing calls.
-bool is_unused_helper(const Program& program, const Function& f, const Call& adds) {
-    return f.kind == FunctionKind::device && !adds.args.empty() && adds.args[0].param != kNone &&
-           program.callers(f.usr).empty();
+// Adds what it is given, where it is told to.
+bool is_helper(const Function& f, const Call& adds) {
+    return f.kind == FunctionKind::device && !adds.args.empty() && adds.args[0].param != kNone;
+}
+
+bool is_given_experts(const Function& f) {
+    return std::ranges::any_of(f.params, [](const Parameter& p) {
+        const std::string_view name = p.name.str();
+        return mentions(name, "expert") || mentions(name, "topk") || mentions(name, "top_k");
+    });
+}
+
+// The results of the experts of a token.
+bool are_few(const Program& program, const Function& f, const Call& adds) {
+    if (is_given_experts(f)) return true;
+    const auto callers = program.callers(f.usr);
+    return is_helper(f, adds) && !callers.empty() && std::ranges::all_of(callers, [&program](const Call* call) {
+               const Function* const caller = program.owner(*call);
+               return caller && is_given_experts(*caller);
+           });
 }
 
 struct Addition {
@@ -112,11 +129,13 @@ void check(const RuleContext& context, Findings& out) {
     for (const Addition& a : all) {
         const auto place = place_of(a);
         if (place && a.call->span.line != first.at(*place)) continue;
-        const bool is_helper = is_unused_helper(context.program, *a.function, *a.call);
+        const bool is_unused =
+            is_helper(*a.function, *a.call) && context.program.callers(a.function->usr).empty();
+        const bool is_minor = is_unused || are_few(context.program, *a.function, *a.call);
         const bool by_swap = swaps(a.call->name.str());
         emit_sum(context, *a.function,
                  {.rule = "MP403",
-                  .severity = is_helper ? Severity::note : Severity::warning,
+                  .severity = is_minor ? Severity::note : Severity::warning,
                   .span = a.call->span,
                   .message = (by_swap ? "a loop around atomicCAS" : std::string(leaf(a.call->name.str()))) +
                              " sums in " + std::string(label(a.dtype)) + ": a sum of ones stops growing at " +
