@@ -60,14 +60,26 @@ bool reads_training_data(const Call& call) {
     return std::ranges::any_of(kWords, [&](std::string_view word) { return mentions(name, word); });
 }
 
-// A script that takes the time of steps on drawn data. A function of another file may read some.
-bool times_drawn_steps(const Program& program, Symbol file) {
+bool steps(const Call& call) { return leaf(call.name.str()) == "step"; }
+
+// A notebook that takes a step, to look at what becomes of it.
+bool steps_once(const Program& program, Symbol file) {
+    const auto functions = functions_of(program, file);
+    return has_call(program, file, steps) && std::ranges::all_of(functions, [](const Function* f) {
+               return std::ranges::none_of(f->calls, [f](const Call& call) {
+                   return steps(call) && (call.loop_depth > 0 || !is_statements(*f));
+               });
+           });
+}
+
+// A script that takes the time of steps on drawn data, or takes one. A function of another file may read some.
+bool tries_drawn_steps(const Program& program, Symbol file) {
     const auto may_read = [&](const Call& call) {
         const Function* callee = call.kind == CallKind::function ? program.definition(call.callee) : nullptr;
         return reads_training_data(call) || (callee && callee->span.file != file);
     };
-    return has_call(program, file, tells_time) && has_call(program, file, draws_data) &&
-           !has_call(program, file, may_read);
+    return (has_call(program, file, tells_time) || steps_once(program, file)) &&
+           has_call(program, file, draws_data) && !has_call(program, file, may_read);
 }
 
 // What a run leaves behind: weights, or a judgement of them.
@@ -184,7 +196,7 @@ bool only_measures(const RuleContext& context, Symbol file) {
     const auto functions = functions_of(program, file);
     if (functions.empty()) return false;
     if (is_python(*functions.front()))
-        return (has_call(program, file, measures_python) || times_drawn_steps(program, file)) &&
+        return (has_call(program, file, measures_python) || tries_drawn_steps(program, file)) &&
                !has_call(program, file, keeps_results) && !is_run_elsewhere(context, file);
     const auto main =
         std::ranges::find_if(functions, [](const Function* f) { return f->name.str() == "main"; });

@@ -16,8 +16,9 @@ bool is_trial(const RuleContext&, const Function&, const Call&);
 bool is_trial(const RuleContext&, const SourceSpan&);
 
 // A script that measures and keeps nothing: it asks for peak memory, profiles, or takes the time of steps on drawn
-// data, and neither saves nor evaluates what it computes; no other file runs its functions. In C++ and CUDA a file with
-// a main() that reads no files, and times kernels or is of a program that updates no weights: a benchmark or a lesson.
+// data or a single one, and neither saves nor evaluates what it computes; no other file runs its functions. In C++ and
+// CUDA a file with a main() that reads no files, and times kernels or is of a program that updates no weights: a
+// benchmark or a lesson.
 bool only_measures(const RuleContext&, Symbol file);
 
 // Whether a call has this name, or code takes a value of this name: main(), Thread(target=worker), {"sft": train_sft}.

@@ -15,9 +15,7 @@ bool is_dotted(Node node) {
 
 // `state["opt"]`, `optimizers[0]`
 bool is_constant_item(Node node) {
-    if (node.kind() != Kind::subscript) return false;
-    const Kind index = node.part(Part::subscript).kind();
-    return (index == Kind::string || index == Kind::integer) && is_dotted(node.part(Part::value));
+    return node.kind() == Kind::subscript && has_literal_index(node) && is_dotted(node.part(Part::value));
 }
 
 // The container in `enumerate(xs)`, `xs.values()` and `list(xs)`.

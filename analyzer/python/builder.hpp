@@ -77,6 +77,8 @@ private:
     Value eval_comparison(Node node);
     Value eval_boolean(Node node);
     Value eval_conditional(Node node);
+    Symbol name_that_may_be_none(Node conditional);
+    void go_with(Symbol name, bool is_none, std::uint32_t to);
     Value eval_display(Node node, std::string_view name);
     Value eval_dictionary(Node node);
     Value eval_comprehension(Node node);
@@ -215,6 +217,7 @@ private:
     bool is_stable(Node condition);
     bool is_stable_name(Symbol name);
     bool is_stable_attribute(Node object, Node attribute);
+    bool is_stable_item(Node item);
     static bool is_stable_call(Node call);
     void unwind(Way way, const SourceSpan& span);
     void leave(const SourceSpan& span);

@@ -393,6 +393,27 @@ Value Builder::eval_boolean(Node node) {
     return join(left, right, {}, true);
 }
 
+// `scaler` of `scaler = GradScaler() if amp else None`, if it keeps that value: later tests of it are decided with
+// the branch.
+Symbol Builder::name_that_may_be_none(Node conditional) {
+    const bool may_be =
+        conditional.child(0).kind() == Kind::none || conditional.child(2).kind() == Kind::none;
+    const Node statement = conditional.parent();
+    if (!may_be || statement.kind() != Kind::assignment || statement.part(Part::right) != conditional)
+        return {};
+    const Node target = statement.part(Part::left);
+    if (target.kind() != Kind::identifier || !is_stable(target)) return {};
+    return file_.text_of(target);
+}
+
+void Builder::go_with(Symbol name, bool is_none, std::uint32_t to) {
+    if (name.empty()) return go(to);
+    const std::uint32_t told = new_block();
+    edge(block_, told, Symbol(std::string(name.str()) + " is None"), is_none);
+    edge(told, to, name, !is_none);
+    reachable_ = false;
+}
+
 Value Builder::eval_conditional(Node node) {
     const Node yes_node = node.child(0), condition = node.child(1), no_node = node.child(2);
     if (!no_node) return eval_children(node);
@@ -403,18 +424,18 @@ Value Builder::eval_conditional(Node node) {
         return join(yes, eval(no_node), {}, true);
     }
     const std::uint32_t yes = new_block(), no = new_block(), after = new_block();
-    const Symbol text = condition_text(condition, when);
+    const Symbol text = condition_text(condition, when), name = name_that_may_be_none(node);
     branch(condition, yes, no);
     const bool outer = std::exchange(by_version_, by_version_ || asks_for_version(condition.text()));
     start(yes, has_entry(yes));
     const std::size_t since = mark();
     const Value a = eval(yes_node);
-    go(after);
+    go_with(name, yes_node.kind() == Kind::none, after);
     Delta first = take(since);
     start(no, has_entry(no));
     const Value b = eval(no_node);
     by_version_ = outer;
-    go(after);
+    go_with(name, no_node.kind() == Kind::none, after);
     Delta second = take(since);
     start(after);
     merge({{.changed = std::move(first)}, {.changed = std::move(second)}});

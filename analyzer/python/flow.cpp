@@ -160,6 +160,10 @@ bool Builder::is_stable(Node condition) {
                 inside = false;
                 break;
             }
+            case Kind::subscript:
+                if (!is_stable_item(node)) return false;
+                inside = false;
+                break;
             case Kind::call:
                 if (!is_stable_call(node)) return false;
                 break;
@@ -191,8 +195,11 @@ bool Builder::is_stable_name(Symbol name) {
     for (Scope* scope = &scope_; scope; scope = scope->parent) {
         if (scope->kind == Scope::Kind::class_ && scope != &scope_) continue;
         const Binding* binding = scope->find(name);
-        if (binding && !binding->elsewhere)
-            return binding->is_fixed() || binding->kind == Binding::Kind::import;
+        if (binding && !binding->elsewhere) {
+            // `try: import apex; APEX = True`, `except ImportError: APEX = False`: done when functions run.
+            const bool is_done = scope != &scope_ && scope->kind == Scope::Kind::module && !binding->shared;
+            return is_done || binding->is_fixed() || binding->kind == Binding::Kind::import;
+        }
         if (binding) return false;
     }
     return is_builtin(name.str());
@@ -207,11 +214,23 @@ bool Builder::is_stable_attribute(Node object, Node attribute) {
            std::ranges::none_of(known->writers, [&](Node method) { return method.contains(attribute); });
 }
 
-// `isinstance(x, C)` and its like, and `scaler.is_enabled()`: they have the same value as long as their operands.
+// `config["amp"]`, which nothing here stores. An index in a list is none: lists are filled and emptied.
+bool Builder::is_stable_item(Node item) {
+    const Node object = item.part(Part::value);
+    const auto stores = [this](Node where) {
+        return std::ranges::find(scope_.stored, Symbol(where.text())) != scope_.stored.end();
+    };
+    const bool is_setting = item.part(Part::subscript).kind() == Kind::string && has_literal_index(item);
+    return is_setting && !stores(item) && !stores(object) && is_stable(object);
+}
+
+// `isinstance(x, C)` and its like, `scaler.is_enabled()`, and `config.get("amp")`: they have the same value as long as their operands.
 bool Builder::is_stable_call(Node call) {
     const std::string_view name = call.part(Part::function).text();
+    const Node first = call.part(Part::arguments).child(0);
     return name == "isinstance" || name == "hasattr" || name == "callable" ||
-           name.ends_with("cuda.is_available") || name.ends_with(".is_enabled");
+           name.ends_with("cuda.is_available") || name.ends_with(".is_enabled") ||
+           (name.ends_with(".get") && first && first.kind() == Kind::string);
 }
 
 }  // namespace mp::lint::python

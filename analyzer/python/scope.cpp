@@ -41,6 +41,12 @@ private:
                     [&](Node name) { scope_.bind(names_.of(name), Binding::Kind::variable, in_loop(name)); });
     }
 
+    void store(Node target) {
+        if (target.kind() != Kind::subscript) return;
+        const Node changed = has_literal_index(target) ? target : target.part(Part::value);
+        scope_.stored.push_back(Symbol(changed.text()));
+    }
+
     void define(Node node, Binding::Kind kind) {
         const Symbol name = names_.of(node.part(Part::name));
         if (name.empty()) return;
@@ -101,9 +107,11 @@ private:
                 return true;
             case Kind::assignment:
                 if (node.part(Part::right)) bind(node.part(Part::left));
+                store(node.part(Part::left));
                 return true;
             case Kind::augmented_assignment:
                 bind(node.part(Part::left));
+                store(node.part(Part::left));
                 return true;
             case Kind::named_expression:
                 bind(node.part(Part::name));
@@ -125,6 +133,14 @@ private:
 };
 
 }  // namespace
+
+bool has_literal_index(Node subscript) {
+    const Node index = subscript.part(Part::subscript);
+    if (index.kind() != Kind::string) return index.kind() == Kind::integer;
+    for (const Node part : index.children())
+        if (part.kind() == Kind::interpolation) return false;
+    return true;
+}
 
 void scan_bindings(Scope& scope, Node body, Names& names) { Scan(scope, names).run(body); }
 

@@ -40,6 +40,8 @@ struct Scope {
     std::vector<Value> last{};    // values at the end of the scope; empty until it has been walked
     bool has_inner = false;       // functions in it may read its names
     std::vector<Symbol> stars{};  // modules of `from m import *`
+    // "d['k']" of statements that store there, "d" of those that store under a key that is not written out.
+    std::vector<Symbol> stored{};
 
     Binding* find(Symbol name) {
         const std::uint32_t i = index.find(name);
@@ -47,6 +49,9 @@ struct Scope {
     }
     Binding& bind(Symbol name, Binding::Kind kind, bool in_loop = false);
 };
+
+// `d['k']` and `d[0]`.
+bool has_literal_index(Node subscript);
 
 // Adds the names that the statements of `body` bind, without those inside nested functions and classes.
 void scan_bindings(Scope& scope, Node body, Names& names);

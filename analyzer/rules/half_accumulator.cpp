@@ -13,8 +13,8 @@
 //        another change of the total lets a round add nothing, and one of too few terms to stop
 //        growing that is added up in float. It is a note where it is the share of one thread,
 //        and the shares are then added in fp32. Sums of squares are MP405's, which knows their worse
-//        range. Rows of a tensor that each round of a Python loop makes anew are no sum. An accumulator is reported
-//        once in a function.
+//        range. Rows of a tensor that each round of a Python loop makes anew are no sum, and who adds up one number
+//        (torch.tensor(0.01)) tries the dtype out. An accumulator is reported once in a function.
 // Tests  testdata/lint/MP401.md, tests/analyzer/rules/half_accumulator_test.cpp
 
 #include <algorithm>
@@ -151,11 +151,18 @@ bool adds_tiles(const Accumulation& a) {
     return false;
 }
 
+// s += torch.tensor(0.01, dtype=torch.float16): the total is known, and shows what the dtype does to it.
+bool adds_one_number(const Accumulator& a) {
+    if (!a.added || a.added->call == kNone) return false;
+    const Call& made = a.function->calls[static_cast<std::size_t>(a.added->call)];
+    return made.name.str() == "torch.tensor" && !made.args.empty() && number_of(made.args[0]);
+}
+
 // Python: tensors that a loop adds up. A loop over the items of a list may have a few of them: experts, heads,
 // codebooks.
 void check_python(const RuleContext& context, Findings& out) {
     for (const Accumulator& a : python_accumulators(context)) {
-        if (a.over_steps || !a.proven || adds_tiles(*a.fact)) continue;
+        if (a.over_steps || !a.proven || adds_tiles(*a.fact) || adds_one_number(a)) continue;
         Accumulation known = *a.fact;
         known.dtype = a.dtype;
         known.at_least = a.certain ? known.trips : 0;

@@ -71,7 +71,8 @@ bool is_given_experts(const Function& f) {
 bool are_few(const Program& program, const Function& f, const Call& adds) {
     if (is_given_experts(f)) return true;
     const auto callers = program.callers(f.usr);
-    return is_helper(f, adds) && !callers.empty() && std::ranges::all_of(callers, [&program](const Call* call) {
+    return is_helper(f, adds) && !callers.empty() &&
+           std::ranges::all_of(callers, [&program](const Call* call) {
                const Function* const caller = program.owner(*call);
                return caller && is_given_experts(*caller);
            });

@@ -53,12 +53,28 @@ TEST(PythonFlow, ConditionsThatCannotChangeAreNamed) {
                 Contains(HasSubstr("{4 condition=\"s is None\" when=false} {3 condition=\"s is None\"}")));
     EXPECT_THAT(facts_of("def f(args):\n  if args.fp16:\n    pass\n", "f")[0],
                 HasSubstr("condition=args.fp16"));
+    EXPECT_THAT(facts_of("def f(c):\n  if c['a']['b'] and c.get('d', 0):\n    pass\n", "f")[0],
+                HasSubstr("condition=\"c['a']['b']\""));
+    EXPECT_THAT(facts_of("try:\n  import m\n  HAS = True\nexcept ImportError:\n  HAS = False\n"
+                         "def f():\n  if HAS:\n    pass\n",
+                         "f")[0],
+                HasSubstr("condition=HAS"));
+}
+
+TEST(PythonFlow, ANameThatABranchMakesNoneIsToldOnTheWay) {
+    EXPECT_THAT(flow_of("s = make() if amp else None\nobj.c()\n"),
+                ElementsAre("-> 1+ 2-", "make -> 4-", "-> 5+", "c -> out", "-> 3+", "-> 3-"));
+    EXPECT_THAT(flow_of("s = make() if amp else None\ns = 1\n"),
+                ElementsAre("-> 1+ 2-", "make -> 3", "-> 3", "-> out"));
 }
 
 TEST(PythonFlow, ConditionsThatMayChangeAreNot) {
     for (const std::string_view source :
          {"def f(n):\n  n -= 1\n  if n:\n    pass\n", "def f(g):\n  if g():\n    pass\n",
           "def f(xs):\n  for x in xs:\n    if x: pass\n", "def f(x):\n  while x[0]:\n    pass\n",
+          "def f(c, k):\n  if c[k]: pass\n", "def f(c, k):\n  if c[f'{k}']: pass\n",
+          "def f(c, k):\n  if c['a']: pass\n  c[k] = 1\n", "def f(c):\n  if c['a']: pass\n  c['a'] += 1\n",
+          "def f(q):\n  if q.get(): pass\n",
           "class C:\n  def f(self):\n    if self.on:\n      pass\n    self.on = 1\n"})
         EXPECT_THAT(facts_of(source, source.starts_with("class") ? "C.f" : "f"),
                     Not(Contains(HasSubstr("condition"))))
