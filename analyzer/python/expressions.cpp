@@ -398,9 +398,10 @@ Value Builder::eval_boolean(Node node) {
 Symbol Builder::name_that_may_be_none(Node conditional) {
     const bool may_be =
         conditional.child(0).kind() == Kind::none || conditional.child(2).kind() == Kind::none;
-    const Node statement = conditional.parent();
-    if (!may_be || statement.kind() != Kind::assignment || statement.part(Part::right) != conditional)
-        return {};
+    Node value = conditional, statement = conditional.parent();
+    for (; statement.kind() == Kind::parenthesized_expression; statement = statement.parent())
+        value = statement;
+    if (!may_be || statement.kind() != Kind::assignment || statement.part(Part::right) != value) return {};
     const Node target = statement.part(Part::left);
     if (target.kind() != Kind::identifier || !is_stable(target)) return {};
     return file_.text_of(target);

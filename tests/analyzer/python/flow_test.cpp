@@ -64,6 +64,7 @@ TEST(PythonFlow, ConditionsThatCannotChangeAreNamed) {
 TEST(PythonFlow, ANameThatABranchMakesNoneIsToldOnTheWay) {
     EXPECT_THAT(flow_of("s = make() if amp else None\nobj.c()\n"),
                 ElementsAre("-> 1+ 2-", "make -> 4-", "-> 5+", "c -> out", "-> 3+", "-> 3-"));
+    EXPECT_THAT(flow_of("s = (make() if amp else None)\n"), Contains("make -> 4-"));
     EXPECT_THAT(flow_of("s = make() if amp else None\ns = 1\n"),
                 ElementsAre("-> 1+ 2-", "make -> 3", "-> 3", "-> out"));
 }

@@ -1,7 +1,7 @@
 """Runs the programs of reports/list.toml untraced and under mp-trace, with the fault and with its fix; JSON lines.
 
-    reports.py --mp-trace BIN --results FILE --keep DIR [--only PATTERN] [--modes watch,trajectory]
-    reports.py --results FILE
+    reports.py --mp-trace BIN --results FILE --keep DIR [--list list-2.toml] [--only PATTERN] [--modes watch,trajectory]
+    reports.py --results FILE [--list list-2.toml]
 
 Without --mp-trace it prints the table of docs/evaluation.md. --keep has the recordings: those that are there are only
 judged again. The programs print whether their fault shows; one whose fault does not show is "not reproduced".
@@ -25,8 +25,8 @@ FORMS = {"fault": [], "fixed": ["--fixed"]}
 TOLD = ("severity", "rule", "layer", "op", "phase", "step")
 
 
-def load():
-    with open(os.path.join(HERE, "list.toml"), "rb") as f:
+def load(name="list.toml"):
+    with open(os.path.join(HERE, name), "rb") as f:
         return {name: {"key": name, **entry} for name, entry in tomllib.load(f).items()}
 
 
@@ -82,8 +82,7 @@ def verdict(entry, mode):
             "silent": not fixed["findings"], "same": fault["same"] and fixed["same"]}
 
 
-def in_short(line):
-    entry = load()[line["key"]]
+def in_short(entry, line):
     said = [f"{name}: {verdict(entry, mode)}" for name, mode in line["modes"].items()]
     return " ".join([f"shows {line['shows']}", *said])
 
@@ -104,11 +103,10 @@ def row(entry, line):
     return "| " + " | ".join(page.cell(c) for c in cells) + " |"
 
 
-def table(lines):
+def table(entries, lines):
     modes = list(lines[0]["modes"])
     head = ["report", "address", "reproduced", *(f"first finding, {m}" for m in modes), "right and first",
             "fix silent", "traced = untraced"]
-    entries = load()
     return "\n".join(["| " + " | ".join(head) + " |", "|" + "---|" * len(head),
                       *(row(entries[line["key"]], line) for line in lines)])
 
@@ -117,13 +115,16 @@ def main():
     parser = sets.parser(__doc__)
     parser.set_defaults(python=os.path.join(sets.ROOT, ".venv", "bin", "python"), device="cpu")
     parser.add_argument("--keep", default="", help="folder for the recordings")
+    parser.add_argument("--list", default="list.toml", help="the list, in this folder")
     parser.add_argument("--modes", default="watch,trajectory")
     options = parser.parse_args()
+    entries = load(options.list)
     if not options.mp_trace:
-        print(table(sets.read(options.results)))
+        print(table(entries, sets.read(options.results)))
         return 0
     options.mp_trace = os.path.abspath(options.mp_trace)
-    sets.record(options, load().values(), lambda entry: measure(options, entry), in_short)
+    sets.record(options, entries.values(), lambda entry: measure(options, entry),
+                lambda line: in_short(entries[line["key"]], line))
     return 0
 
 
