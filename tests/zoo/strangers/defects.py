@@ -1,6 +1,7 @@
 """Runs scripts of second.txt with the defects of defects.txt, and asks whether mp-trace names their places.
 
-    defects.py --mp-trace BIN --checkouts DIR --results FILE [--list third|fourth|fifth] [--most N] [--only PATTERN]
+    defects.py --mp-trace BIN --checkouts DIR --results FILE [--list third|fourth|fifth|sixth] [--most N]
+               [--only PATTERN]
 
 --list third: scripts of third.txt, defects of defects-third.txt; the others alike. Each runs with the defect and, as
 its good twin, with the same code in fp32, untraced and traced; the good twin in fp32 too, with which mp-trace's fp32
@@ -20,7 +21,7 @@ import strangers  # noqa: E402
 
 
 LISTS = {"second": "defects.txt", "third": "defects-third.txt", "fourth": "defects-fourth.txt",
-         "fifth": "defects-fifth.txt"}
+         "fifth": "defects-fifth.txt", "sixth": "defects-sixth.txt"}
 
 
 def programs(listed="second"):

@@ -1,11 +1,11 @@
 """Runs the scripts of strangers/list.txt untraced, in fp32, and under mp-trace in two modes; JSON lines in a file.
 
-    strangers.py --mp-trace BIN --checkouts DIR --results FILE [--list second|third|fourth|fifth] [--only PATTERN]
-                 [--modes trajectory]
+    strangers.py --mp-trace BIN --checkouts DIR --results FILE [--list second|third|fourth|fifth|sixth]
+                 [--only PATTERN] [--modes trajectory]
 
 DIR has a checkout of each repository at its commit. Nothing of them is kept here. Their data sets are replaced by
-random ones of the same form (data.py, data_fifth.py), written into the checkouts. Their libraries: requirements.txt
-beside this file.
+random ones of the same form (data.py, data_fifth.py, data_sixth.py), written into the checkouts. Their libraries:
+requirements.txt beside this file.
 """
 import hashlib
 import json
@@ -20,10 +20,11 @@ import sets  # noqa: E402
 import compare  # noqa: E402
 import data  # noqa: E402
 import data_fifth  # noqa: E402
+import data_sixth  # noqa: E402
 import score  # noqa: E402
 
 LISTS = {"list": data.first, "second": data.second, "third": data.third, "fourth": data.fourth,
-         "fifth": data_fifth.fifth}
+         "fifth": data_fifth.fifth, "sixth": data_sixth.sixth}
 
 
 def programs(listed):
