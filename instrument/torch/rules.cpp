@@ -196,30 +196,39 @@ void Twin::by_index(Call& call) {
     }
 }
 
-// A value becomes a number of the program, which the twin cannot follow. A value that differs is counted.
+// A value becomes a number of the program, which the twin cannot follow. A value that differs is counted, and by a
+// boolean or an integer that differs the program takes a branch that the twin would not take.
 void Twin::leak(Call& call) {
     run_real(call);
     if (parts_.control.local() || call.real.empty() || !call.real[0].isTensor()) return;
     const at::Tensor t = call.real[0].toTensor();
-    if (call.info.base != "_local_scalar_dense" || !has_plain_memory(t) || !carries_floats(t) ||
-        t.is_complex())
-        return;
+    if (call.info.base != "_local_scalar_dense" || !has_plain_memory(t) || t.is_complex()) return;
     const TwinScope scope;
     const ShadowMap::Lookup found = parts_.shadows.find(t);
-    if (!found.shadow.defined()) return;
+    const bool decides = !carries_floats(t);
+    if (!found.shadow.defined() || (decides && !found.maker)) return;
     const auto differ = [](double real, double twin) {
         return real != twin && !(real != real && twin != twin);
     };
     const double real = call.stack->back().toScalar().toDouble();
+    CoverageCounters& coverage = parts_.coverage;
     if (!parts_.late.serves(t)) {
         const double twin = scalar_of(found.shadow);
-        if (differ(real, twin)) parts_.coverage.leak(call.info.name, real, twin);
+        if (!differ(real, twin)) return;
+        if (decides)
+            coverage.decision(found.maker->name);
+        else
+            coverage.leak(call.info.name, real, twin);
         return;
     }
     const Late::Value twin = parts_.late.value(found.shadow);
     if (!twin.known()) return;
-    parts_.late.then([differ, real, twin, &coverage = parts_.coverage, &info = call.info](LateStep& step) {
-        if (differ(real, twin.get())) coverage.leak(step.record, info.name, real, twin.get());
+    parts_.late.then([=, &coverage, &info = decides ? *found.maker : call.info](LateStep& step) {
+        if (!differ(real, twin.get())) return;
+        if (decides)
+            coverage.decision(info.name);
+        else
+            coverage.leak(step.record, info.name, real, twin.get());
     });
 }
 

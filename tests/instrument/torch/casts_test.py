@@ -158,6 +158,17 @@ for step in range(2):
     optimizer.step()
 """
 
+BRANCH = """
+import torch
+model = torch.nn.Linear(2, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(2):
+    model(torch.ones(1, 2)).sum().backward()
+    if torch.tensor([1.001]).bfloat16() > LIMIT:  # 1 in bf16
+        optimizer.param_groups[0]["lr"] = 0.2
+    optimizer.step()
+"""
+
 RECURRENT = """
 import torch
 layer = torch.nn.KIND(8, 8).to(torch.DTYPE)
@@ -280,6 +291,13 @@ class Casts(unittest.TestCase):
             shutil.rmtree(os.path.join(self.top, "run"), ignore_errors=True)
             told = json.dumps(self.traced(path)["coverage"]["not_observed"])
             self.assertEqual("rnn: torch computes an LSTM in float16 by other ops" in told, enabled, told)
+
+    def test_a_branch_that_the_twin_would_not_take_is_noted(self):
+        for limit, noted in (("1.0005", True), ("1.5", False)):
+            path = self.write(BRANCH.replace("LIMIT", limit))
+            shutil.rmtree(os.path.join(self.top, "run"), ignore_errors=True)
+            notes = [n["text"] for n in self.traced(path)["notes"] if n["kind"] == "decision"]
+            self.assertEqual([text.split(": ")[0] for text in notes], ["aten::gt"] if noted else [])
 
     def test_a_backward_inside_a_hook_is_left_alone(self):
         self.gradients(["nested_in_hook"])
