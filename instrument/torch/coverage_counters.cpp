@@ -69,9 +69,10 @@ void CoverageCounters::seed(std::string_view op, Seed why, std::uint64_t bytes) 
 }
 
 void CoverageCounters::decision(std::string_view op) {
-    notes_.say(trace::NoteKind::decision,
-               std::string(op) +
-                   ": the program decides by its result; where the twin's differs, the twin goes the program's way");
+    notes_.say(
+        trace::NoteKind::decision,
+        std::string(op) +
+            ": the program decides by its result; where the twin's differs, the twin goes the program's way");
 }
 
 void CoverageCounters::leak(std::string_view op, double real, double twin) {

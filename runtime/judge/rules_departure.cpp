@@ -1,11 +1,15 @@
 // MPT024: the loss of the run is above the loss of its fp32 twin, and stays there. Two sound runs that differ by
 // roundings go different ways after some time, but neither is better than the other. A departure is a finding if it has
 // one sign, and an error if an op explains it: one that turns a single rounding of its inputs, or its own rounding,
-// into an error as large as the departure. Most often that is the criterion, which subtracts nearly equal values.
+// into an error as large as the departure. Most often that is the criterion, which subtracts nearly equal values. Such
+// a criterion is a finding too if it makes the loss noise: off in both directions from the first steps on, when the
+// weights of both are still the same.
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <ranges>
+#include <span>
 #include <utility>
 
 #include "kernels/base/figures.hpp"
@@ -19,6 +23,8 @@ namespace mp::trace {
 namespace {
 
 constexpr std::size_t kFewestSteps = 6, kFewestInWindow = 3;
+constexpr double kCancels = 4;   // times that an op which subtracts nearly equal values makes an error larger
+constexpr double kSudden = 0.1;  // what the steps before may be apart, of what the last ones are
 constexpr double kOneSided = 0.9;    // share of the window's steps that have the sign of the mean
 constexpr double kFarFromNoise = 3;  // times the noise floor
 constexpr double kLeastWarn = 0.01, kLeastFail = 0.025;  // with a noise floor
@@ -72,6 +78,81 @@ Step beginning(const std::vector<const StepSummary*>& steps, double apart, doubl
     return first;
 }
 
+double scale_of(const std::vector<const StepSummary*>& steps) {
+    const bool positive = std::ranges::all_of(steps, [](const StepSummary* s) { return s->twin_loss > 0; });
+    return positive ? 0 : span_of(steps);
+}
+
+// The last `window` steps.
+LossAgreement compared(const std::vector<const StepSummary*>& steps, std::size_t window,
+                       const Limits& limits) {
+    LossAgreement out;
+    double real = 0, twin = 0, noise = 0;
+    for (std::size_t i = steps.size() - window; i < steps.size(); ++i) {
+        const StepSummary& s = *steps[i];
+        if (const Answer answer = lost_as(s); answer != Answer::agrees) out.answer = answer;
+        real += s.loss / static_cast<double>(window);
+        twin += s.twin_loss / static_cast<double>(window);
+        noise = s.noise < 0 || noise < 0 ? -1 : noise + s.noise / static_cast<double>(window);
+    }
+    out.steps = window;
+    out.loss = real;
+    out.twin = twin;
+    if (out.answer != Answer::not_compared) return out;
+    const double scale = scale_of(steps);
+    const double unit = scale > 0 ? scale : twin;
+    if (unit > 0) out.apart = (real - twin) / unit;
+    if (unit > 0 && noise >= 0) out.noise = noise / unit;
+    for (std::size_t i = unit > 0 ? steps.size() - window : steps.size(); i < steps.size(); ++i)
+        out.farthest = std::max(out.farthest, std::fabs(apart_in(*steps[i], scale)));
+    out.answer = Answer::agrees;
+    if (std::fabs(out.apart) < warn_limit(out, limits)) return out;
+    const auto same =
+        std::ranges::count_if(steps | std::views::drop(steps.size() - window),
+                              [&](const auto* s) { return (s->loss - s->twin_loss) * (real - twin) > 0; });
+    out.answer = Answer::scattered;
+    if (static_cast<double>(same) < kOneSided * static_cast<double>(window)) return out;
+    out.answer = real > twin ? Answer::above : Answer::below;
+    out.begins = beginning(steps, out.apart, scale);
+    return out;
+}
+
+double median_apart(std::span<const StepSummary* const> steps, double scale) {
+    std::vector<double> apart;
+    for (const StepSummary* s : steps)
+        if (lost_as(*s) == Answer::agrees && std::isfinite(s->loss))
+            apart.push_back(std::fabs(apart_in(*s, scale)));
+    if (apart.empty()) return 0;
+    std::ranges::nth_element(apart, apart.begin() + static_cast<std::ptrdiff_t>(apart.size() / 2));
+    return apart[apart.size() / 2];
+}
+
+// A loss that agreed, and is far above its twin's since less than `quarter` steps.
+std::optional<LossAgreement> sudden_departure(const std::vector<const StepSummary*>& steps,
+                                              std::size_t quarter, const Limits& limits) {
+    for (std::size_t window = quarter * 3 / 4; window >= kFewestSteps; window = window * 3 / 4) {
+        const LossAgreement last = compared(steps, window, limits);
+        if (last.answer != Answer::above || last.apart < fail_limit(last, limits)) continue;
+        const auto begun = std::ranges::find(steps, last.begins, &StepSummary::step) - steps.begin();
+        const auto before = std::span(steps).first(static_cast<std::size_t>(begun));
+        if (before.size() < kFewestSteps) continue;
+        if (median_apart(before.last(std::min(before.size(), 2 * window)), scale_of(steps)) <
+            kSudden * last.apart)
+            return compared(steps, steps.size() - before.size(), limits);
+    }
+    return std::nullopt;
+}
+
+// By how much the loss is off in the first steps; 0 where that is little of what the loss changes.
+double noise_of_loss(const std::vector<const StepSummary*>& steps) {
+    const double scale = scale_of(steps);
+    if (steps.size() < kFewestSteps || (scale <= 0 && steps.front()->twin_loss <= 0)) return 0;
+    const auto first = std::span(steps).first(kFewestSteps);
+    const double apart = median_apart(first, scale);
+    const double unit = scale > 0 ? scale : first.front()->twin_loss;
+    return apart * unit >= kUnexplainedSpan * span_of(steps) ? apart : 0;
+}
+
 struct Cause {
     const OpSum* sum = nullptr;
     double error = 0;
@@ -112,6 +193,20 @@ Cause cause_in_backward(const RunModel& m) {
     return found;
 }
 
+// The first op near the loss that makes a large error out of small ones. While the weights of run and twin are the same,
+// every error is made of roundings, also where several ops in turn make it large.
+Cause cause_of_noise(const RunModel& m, double noise) {
+    Cause found;
+    for (const OpSum& sum : m.ops) {
+        const OpRecord& op = sum.total;
+        const double error = std::min(relative(op.prop_error_squares, op.loc_squares), 1.0);
+        if (op.amplification < kCancels || error < std::min(noise, 1.0) / 2 || !near_the_loss(op, m))
+            continue;
+        if (!found.sum || op.first < found.sum->total.first) found = {&sum, error};
+    }
+    return found;
+}
+
 // Whether decisions or values of the run steer the twin, so that it may not be the fp32 run. Numbers that leave through
 // .item() do not count: every program that prints its loss has them.
 bool twin_is_steered(const RunModel& m) { return m.coverage.flips > 0 || m.seeds_after_first > 0; }
@@ -142,7 +237,8 @@ std::string how_far(const LossAgreement& a) {
     return out;
 }
 
-void explain(Finding& f, const RunModel& m, const Cause& cause) {
+void explain(Finding& f, const RunModel& m, const Cause& cause,
+             std::string_view costs = "one rounding of them costs") {
     const OpRecord& op = cause.sum->total;
     const std::string name = shown(base_name(op.op)), dtype(name_of(op.dtype));
     const bool cancels = is_sum_step(op.op) && op.amplification > 1;
@@ -152,7 +248,7 @@ void explain(Finding& f, const RunModel& m, const Cause& cause) {
     f.message += " in " + dtype + (criterion ? " near the loss" : "") + (cancels ? ", where" : ":");
     if (op.amplification > 1)
         f.message += " an error of its inputs grows " + figure(std::round(op.amplification)) +
-                     "-fold: one rounding of them costs " + percent(cause.error);
+                     "-fold: " + std::string(costs) + " " + percent(cause.error);
     else
         f.message += " its own rounding costs " + percent(cause.error);
     if (!criterion) {
@@ -203,46 +299,45 @@ LossAgreement agreement_of(const RunModel& m, const Limits& limits) {
     }
     const auto steps = compared_steps(m);
     if (steps.empty()) return out;
-    const std::size_t window = std::min(steps.size(), std::max(steps.size() / 4, kFewestInWindow));
-    double real = 0, twin = 0, noise = 0;
-    for (std::size_t i = steps.size() - window; i < steps.size(); ++i) {
-        const StepSummary& s = *steps[i];
-        if (const Answer answer = lost_as(s); answer != Answer::agrees) out.answer = answer;
-        real += s.loss / static_cast<double>(window);
-        twin += s.twin_loss / static_cast<double>(window);
-        noise = s.noise < 0 || noise < 0 ? -1 : noise + s.noise / static_cast<double>(window);
-    }
-    out.steps = window;
-    out.loss = real;
-    out.twin = twin;
-    if (out.answer != Answer::not_compared) return out;
-    const bool positive = std::ranges::all_of(steps, [](const StepSummary* s) { return s->twin_loss > 0; });
-    const double scale = positive ? 0 : span_of(steps);
-    const double unit = positive ? twin : scale;
-    if (unit > 0) out.apart = (real - twin) / unit;
-    if (unit > 0 && noise >= 0) out.noise = noise / unit;
-    for (std::size_t i = unit > 0 ? steps.size() - window : steps.size(); i < steps.size(); ++i)
-        out.farthest = std::max(out.farthest, std::fabs(apart_in(*steps[i], scale)));
-    out.answer = Answer::agrees;
-    if (std::fabs(out.apart) < warn_limit(out, limits)) return out;
-    const auto same =
-        std::ranges::count_if(steps | std::views::drop(steps.size() - window),
-                              [&](const auto* s) { return (s->loss - s->twin_loss) * (real - twin) > 0; });
-    out.answer = Answer::scattered;
-    if (static_cast<double>(same) < kOneSided * static_cast<double>(window)) return out;
-    out.answer = real > twin ? Answer::above : Answer::below;
-    out.begins = beginning(steps, out.apart, scale);
+    const std::size_t quarter = std::min(steps.size(), std::max(steps.size() / 4, kFewestInWindow));
+    out = compared(steps, quarter, limits);
+    const bool since_later = out.answer == Answer::above && out.begins > steps[steps.size() - quarter]->step;
+    if (out.answer != Answer::agrees && out.answer != Answer::scattered && !since_later) return out;
+    if (const auto sudden = sudden_departure(steps, quarter, limits)) out = *sudden;
+    out.noisy = noise_of_loss(steps);
     return out;
 }
+
+namespace {
+
+// A criterion whose value is made of its roundings.
+void judge_noise(Case& c, Step first) {
+    const LossAgreement& a = c.out.loss;
+    if (a.noisy < c.limits.loss_fail) return;
+    const Cause cause = cause_of_noise(c.model, a.noisy);
+    if (!cause.sum) return;
+    const bool low = is_low_precision(cause.sum->total.dtype);
+    Finding f = finding_at("MPT024", low ? Severity::error : Severity::warning, cause.sum->total);
+    f.step = first;
+    f.value = a.noisy;
+    f.limit = c.limits.loss_fail;
+    f.unit = "share";
+    f.importance = importance::kLossDeparture(std::min(a.noisy, 1.0));
+    f.message = "the loss is off by " + percent(a.noisy) +
+                " of the fp32 loss in a typical one of the first steps, in either direction";
+    explain(f, c.model, cause, "its results are off by");
+    c.out.findings.push_back(std::move(f));
+}
+
+}  // namespace
 
 void judge_departure(Case& c) {
     const LossAgreement& a = c.out.loss;
     const double warn = warn_limit(a, c.limits), fail = fail_limit(a, c.limits);
     const auto steps = compared_steps(c.model);
     // What another rule found as an error explains it already.
-    if (a.answer != Answer::above || steps.size() < kFewestSteps ||
-        std::ranges::any_of(c.out.findings, is_cause))
-        return;
+    if (steps.size() < kFewestSteps || std::ranges::any_of(c.out.findings, is_cause)) return;
+    if (a.answer != Answer::above) return judge_noise(c, steps.front()->step);
     Cause cause = cause_of(c.model, a.apart);
     // Choices of the run in the twin, as mined negatives, make other gradients without any rounding.
     if (!cause.sum && c.model.coverage.flips == 0) cause = cause_in_backward(c.model);
@@ -267,6 +362,9 @@ void judge_departure(Case& c) {
         f.layer = "(loss)";
         f.message += "; no single op explains it";
         f.advice = "run blocks in fp32, one after another, from the loss on, until the two agree";
+        if (a.begins > steps.front()->step)
+            f.advice = "look at what the program does shortly before step " + std::to_string(a.begins.value) +
+                       ", as loading a checkpoint; else " + f.advice;
     }
     c.out.findings.push_back(std::move(f));
 }

@@ -19,6 +19,9 @@ namespace mp::trace {
 namespace {
 
 constexpr std::uint64_t kFewest = 64;  // compared elements
+// Where so much cancels, fp32 has no 8 bits right either: the result is 0 in theory, and small beside what it joins.
+constexpr double kZeroInTheory = 65536;
+constexpr double kCancels = 16;  // times; batch norms of sound runs make an error a few times larger
 
 struct Suspect {
     const OpSum* sum = nullptr;
@@ -26,10 +29,24 @@ struct Suspect {
     double share = 0;  // of the gradients' error
 };
 
-// What one rounding of the inputs makes of the op's results. What the op introduces itself is MPT010's.
+// The error of the op's layer in the first step, when the weights of run and twin are the same: it is made of roundings
+// alone. 0: not known.
+double error_at_first(const OpRecord& op, const RunModel& m) {
+    const auto row = std::ranges::find_if(
+        m.map, [&](const LayerSteps& r) { return r.layer == op.layer && r.phase == op.phase; });
+    const bool is_known = row != m.map.end() && m.column_steps == 1 && !row->cells.empty();
+    return is_known
+               ? std::max(0.0, static_cast<double>(row->cells.front().cum_phi)) * one_rounding_floor(op.dtype)
+               : 0;
+}
+
+// What one rounding of the inputs makes of the op's results, or what several ops in turn, of which this one subtracts
+// nearly equal values. What the op introduces itself is MPT010's.
 double amplified_by(const OpRecord& op, const RunModel& m) {
     const double inherited = relative(op.prop_error_squares, op.loc_squares);
-    return op.amplification > 1 ? std::min({cost_of_rounding(op, m), inherited, 1.0}) : 0;
+    if (op.amplification <= 1) return 0;
+    const double from_first = op.amplification >= kCancels ? error_at_first(op, m) : 0;
+    return std::min({std::max(cost_of_rounding(op, m), from_first), inherited, 1.0});
 }
 
 // The first op in backward that explains most of the gradients' error.
@@ -38,7 +55,8 @@ Suspect suspect_of(const Case& c) {
     const GradientShares shares(c.model);
     for (const OpSum& sum : c.model.ops) {
         const OpRecord& op = sum.total;
-        if (op.phase != Phase::backward || op.loc_compared < kFewest) continue;
+        if (op.phase != Phase::backward || op.loc_compared < kFewest || op.amplification > kZeroInTheory)
+            continue;
         const double error = amplified_by(op, c.model);
         if (error < c.limits.amplified_warn) continue;
         const double share = shares.of(op, error).first;
@@ -76,10 +94,12 @@ void judge_gradients(Case& c) {
     f.unit = "share";
     f.importance = importance::kGradientDeparture(suspect.error);
     f.message = place_text(op) + (is_sum_step(op.op) ? " subtracts nearly equal values: an" : ": an") +
-                " error of its inputs grows " + figure(std::round(op.amplification)) +
-                "-fold, so one rounding of them costs " + percent(suspect.error) + " (limit " +
-                percent(f.limit) + "); it explains " + percent(suspect.share) +
-                " of the gradients' error, most of it in " + shown(worst->name) + ", which is off by " +
+                " error of its inputs grows " + figure(std::round(op.amplification)) + "-fold, so " +
+                (suspect.error > cost_of_rounding(op, c.model) ? "the roundings before it cost "
+                                                               : "one rounding of them costs ") +
+                percent(suspect.error) + " (limit " + percent(f.limit) + "); it explains " +
+                percent(suspect.share) + " of the gradients' error, most of it in " + shown(worst->name) +
+                ", which is off by " +
                 percent(relative(worst->first_error_squares, worst->first_twin_squares));
     f.advice = "compute " + name +
                " and its inputs in fp32, or subtract what they have in common before they "

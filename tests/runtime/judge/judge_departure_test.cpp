@@ -130,6 +130,50 @@ TEST(JudgeDeparture, SilentWhereAnotherFindingExplainsIt) {
     EXPECT_NE(find(j, "MPT010"), nullptr);
 }
 
+// The weights of run and twin are the same in the first steps, so what the loss is off by is made of roundings.
+TEST(JudgeDeparture, ALossThatIsMadeOfRoundings) {
+    RunModel m = departing(1);
+    for (StepSummary& s : m.steps) s.loss *= s.step.value % 2 ? 1.7 : 0.3;
+    EXPECT_EQ(text_of(judge(m)), "") << "nothing explains it";
+    m.ops.push_back(difference(DType::bf16, 40));
+    m.ops.back().total.prop_error_squares = 0.36 * m.ops.back().total.loc_squares;
+    const Judgement j = judge(m);
+    ASSERT_EQ(j.findings.size(), 1u) << text_of(j);
+    EXPECT_EQ(j.findings[0].severity, Severity::error);
+    EXPECT_EQ(j.findings[0].step, Step{0});
+    EXPECT_THAT(j.findings[0].message,
+                HasSubstr("off by 70 % of the fp32 loss in a typical one of the first steps"));
+    EXPECT_THAT(j.findings[0].message, HasSubstr("grows 40-fold: its results are off by 60 %"));
+    m.ops.back().total.amplification = 2;
+    EXPECT_EQ(text_of(judge(m)), "") << "its inputs are as wrong";
+    m.ops.back().total.amplification = 40;
+    for (StepSummary& s : m.steps)
+        if (s.step.value < 6) s.loss = s.twin_loss;
+    EXPECT_EQ(text_of(judge(m)), "") << "the two went different ways";
+}
+
+TEST(JudgeDeparture, ALossThatDepartsShortlyBeforeTheEnd) {
+    RunModel m = departing(1);
+    for (StepSummary& s : m.steps)
+        if (s.step.value >= 32) s.loss = 3 * s.twin_loss;
+    const Judgement j = judge(m);
+    EXPECT_EQ(j.loss.answer, Answer::above);
+    EXPECT_EQ(j.loss.begins, Step{32});
+    m = departing(1);
+    m.steps.resize(80, m.steps.back());
+    for (std::size_t k = 40; k < m.steps.size(); ++k) {
+        m.steps[k].step = Step{static_cast<std::int64_t>(k)};
+        m.steps[k].loss = m.steps[k].twin_loss * (k < 72 ? 1.001 : 3);
+    }
+    EXPECT_EQ(judge(m).loss.answer, Answer::above);
+    EXPECT_EQ(judge(m).loss.steps, 8u);
+    EXPECT_EQ(judge(m).loss.begins, Step{72});
+    ASSERT_NE(find(judge(m), "MPT024"), nullptr);
+    EXPECT_THAT(find(judge(m), "MPT024")->advice, HasSubstr("shortly before step 72"));
+    for (std::size_t k = 40; k < 72; ++k) m.steps[k].loss = m.steps[k].twin_loss * (k % 2 ? 2 : 0.5);
+    EXPECT_EQ(judge(m).loss.answer, Answer::scattered) << "it did not agree before";
+}
+
 TEST(JudgeDeparture, SoundRuns) {
     RunModel m = departing(1.05);
     m.ops.push_back(difference(DType::bf16, 400));

@@ -209,12 +209,36 @@ TEST(Judge, MPT026GradientsThatCancelInSoundRuns) {
 }
 
 // The sum over the batch that makes the gradient of a bias before a batch norm, after the product for the weight.
+// Several ops make the error, each a part of it: the first step, before any update, shows that it is made of roundings.
+TEST(Judge, MPT026ADifferenceOfValuesThatWereRoundedBefore) {
+    RunModel m = healthy();
+    m.tensors = {gradient("head.weight", 0.5, 1)};
+    m.ops.push_back(cancelling("criterion", 40, 0.6));
+    m.map.push_back(
+        {.layer = "criterion", .phase = Phase::backward, .order = 5, .cells = std::vector<Cell>(8)});
+    EXPECT_EQ(find(judge(m), "MPT026"), nullptr) << "not known of the first step";
+    m.map.back().cells[0].cum_phi = static_cast<float>(0.5 / one_rounding_floor(DType::bf16));
+    ASSERT_NE(find(judge(m), "MPT026"), nullptr);
+    EXPECT_THAT(find(judge(m), "MPT026")->message, HasSubstr("so the roundings before it cost 50 %"));
+    m.ops.back().total.amplification = 8;
+    EXPECT_EQ(find(judge(m), "MPT026"), nullptr) << "the error is that of its inputs";
+}
+
+TEST(Judge, MPT026ASumThatIsZeroInTheory) {
+    RunModel m = healthy();
+    m.tensors = {gradient("stem.weight", 0.5, 1)};
+    m.ops.push_back(cancelling("criterion", 50000, 2));
+    EXPECT_NE(find(judge(m), "MPT026"), nullptr);
+    m.ops.back().total.amplification = 200000;
+    EXPECT_EQ(find(judge(m), "MPT026"), nullptr);
+}
+
 TEST(Judge, MPT026TheGradientOfABiasIsNotTheWeights) {
     RunModel m = healthy();
     m.tensors = {gradient("fc.weight", 0.13, 1), gradient("fc.bias", 0.9, 1e-6)};
     m.tensors[0].last.elements = 64 * 784;
     m.tensors[1].last.elements = 64;
-    m.ops.push_back(cancelling("fc", 70000, 2));
+    m.ops.push_back(cancelling("fc", 7000, 2));
     m.ops.back().total.elements = m.ops.back().total.calls * 64;
     m.ops.push_back(op_sum("fc", "aten::mm", Phase::backward, DType::bf16, 1, 4));
     EXPECT_EQ(find(judge(m), "MPT026"), nullptr);
