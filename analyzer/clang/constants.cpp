@@ -224,6 +224,11 @@ bool Flow::is_extreme_variable(const Body& body, const VarDecl& variable, unsign
         }
         if (w->kind != WriteKind::assign) continue;
         if (terms.number({w->value, nullptr})) continue;  // another initial value
+        if (is_own_shuffle(*w, variable)) continue;
+        if (&body == &terms.root() && is_extreme_beside(*w, variable)) {
+            extreme_write = true;
+            continue;
+        }
         Step step = step_of(*w, nullptr, w->site, nullptr);
         if (&body == &terms.root() && extreme(step))
             extreme_write = true;
@@ -242,6 +247,31 @@ bool Flow::is_extreme_variable(const Body& body, const VarDecl& variable, unsign
             return true;
     }
     return false;
+}
+
+// largest = __shfl_sync(mask, largest, 0)
+bool Flow::is_own_shuffle(const Write& w, const VarDecl& variable) const {
+    const CallExpr* call = called_in(w.value);
+    const FunctionDecl* callee = call ? call->getDirectCallee() : nullptr;
+    return callee && library_call(*callee, *call).kind == Arithmetic::shuffle &&
+           llvm::any_of(call->arguments(), [&](const Expr* a) { return variable_of(a) == &variable; });
+}
+
+// largest = next, where next = max(largest, x) or max(largest + step, x)
+bool Flow::is_extreme_beside(const Write& w, const VarDecl& variable) const {
+    const auto is_it = [&](Term t) { return variable_of(terms.strip(t).expr) == &variable; };
+    const auto has_it = [&](Term t) {
+        const Arith a = terms.arithmetic(t);
+        const bool shifts = a.kind == Arithmetic::add || a.kind == Arithmetic::subtract;
+        return is_it(t) || (shifts && std::ranges::any_of(a.args, is_it));
+    };
+    const VarDecl* next = variable_of(terms.strip({w.value, nullptr}).expr);
+    return next && std::ranges::any_of(terms.root().writes_to(next), [&](const Write* other) {
+               if (!other->value) return false;
+               const Arith a = terms.arithmetic({other->value, nullptr});
+               return (a.kind == Arithmetic::max || a.kind == Arithmetic::min) &&
+                      std::ranges::any_of(a.args, has_it);
+           });
 }
 
 // maximum[i] = max(maximum[i], x), also through variables: new = max(old, x); maximum[i] = new. Pointers into one

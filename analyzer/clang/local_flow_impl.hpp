@@ -142,6 +142,8 @@ struct Flow {
     bool is_extreme_array(const clang::VarDecl&) const;
     bool is_extreme_in(Term value, const clang::VarDecl& array, unsigned depth) const;
     bool is_select_with_constant(const Write&) const;
+    bool is_own_shuffle(const Write&, const clang::VarDecl& variable) const;
+    bool is_extreme_beside(const Write&, const clang::VarDecl& variable) const;
     bool is_value_passed_on(const clang::CallExpr&) const;
     bool finds_extreme(const clang::FunctionDecl&, unsigned depth) const;
 

@@ -7,13 +7,15 @@
 // Fix    Add the epsilon in float, or use one that the format holds.
 // Silent Epsilons that meet float values; bf16, which has fp32's range; zero itself; a tensor
 //        multiplied by a small number (the product is rounded, not the number); the start of a maximum
-//        (-FLT_MIN), for which 0 does as well. In Python a subnormal is a note unless it divides.
+//        (-FLT_MIN), for which 0 does as well; the default epsilon of a norm of random numbers. In Python a
+//        subnormal is a note unless it divides.
 // Tests  testdata/lint/MP302.md, tests/analyzer/rules/half_constant_underflow_test.cpp
 
 #include <algorithm>
 #include <cmath>
 
 #include "analyzer/analyses/constants.hpp"
+#include "analyzer/analyses/dataflow.hpp"
 #include "analyzer/analyses/numbers.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/rules/rule.hpp"
@@ -55,9 +57,16 @@ std::string message_of(const ConstantUse& use, bool vanishes) {
            ", and 0 where subnormals are flushed";
 }
 
+// normalize(torch.randn(n, 32)): no such vector is near 0.
+bool guards_random_numbers(const ConstantUse& use) {
+    if (!use.call || use.constant || !use.met) return false;
+    const Call* const made = producer(*use.function, *use.met);
+    return made && makes_random_numbers(*made);
+}
+
 void check(const RuleContext& context, Findings& out) {
     for (const ConstantUse& use : constant_uses(context)) {
-        if (use.value == 0 || use.role == Role::max_identity) continue;
+        if (use.value == 0 || use.role == Role::max_identity || guards_random_numbers(use)) continue;
         if (use.tensor && use.role == Role::multiplier) continue;
         const bool vanishes = rounded(use.dtype, use.value) == 0;
         const bool subnormal = std::fabs(use.value) < smallest_normal(use.dtype) && is_guard(use.role);

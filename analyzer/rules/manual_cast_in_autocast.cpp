@@ -40,8 +40,12 @@ bool is_cast(std::string_view name) {
     return any_of(leaf(name), kCasts);
 }
 
+// x.to(device) of what is half already casts nothing.
 bool is_cast_to_half(const Call& call) {
-    return is_half(call.result.dtype) && call.kind != CallKind::constructor && is_cast(call.name.str());
+    const bool was_half =
+        !call.args.empty() && call.args[0].shape != Shape::module && call.args[0].dtype == call.result.dtype;
+    return is_half(call.result.dtype) && call.kind != CallKind::constructor && is_cast(call.name.str()) &&
+           !was_half;
 }
 
 bool feeds_a_pointer(const Function& f, const Call& cast) {
