@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "kernels/base/figures.hpp"
 #include "kernels/numerics/float_format.hpp"
@@ -50,6 +51,22 @@ bool stands_still(const TensorSum& t) {
     return t.frozen >= kFewestFrozen && error > far_from_twin(t.last.dtype) && std::isfinite(error);
 }
 
+bool is_scalar(const OpRecord& op) {
+    return op.phase == Phase::optimizer && is_low_precision(op.dtype) && op.calls > 0 && op.compared > 0 &&
+           op.elements == op.calls;
+}
+
+// The one op of the optimizer that adds to single values of this dtype; null: none, or several.
+const OpRecord* adder_of(const RunModel& m, const TensorRecord& value) {
+    const auto adds = [&value](const OpSum& s) {
+        return is_scalar(s.total) && is_sum_step(s.total.op) && s.total.dtype == value.dtype;
+    };
+    const auto found = std::ranges::find_if(m.ops, adds);
+    const bool is_one =
+        value.elements == 1 && found != m.ops.end() && std::none_of(std::next(found), m.ops.end(), adds);
+    return is_one ? &found->total : nullptr;
+}
+
 // Every parameter may have a counter of its own: one finding for all.
 bool judge_kept(Case& c) {
     const TensorSum* worst = nullptr;
@@ -65,6 +82,7 @@ bool judge_kept(Case& c) {
     Finding f = finding("MPT041", Severity::error);
     f.layer = worst->name.substr(0, std::min(worst->name.rfind('.'), worst->name.size()));
     f.step = worst->first_stagnant;
+    if (const OpRecord* adder = adder_of(c.model, last)) f.op = adder->op, f.source = adder->source;
     f.message = std::string(name_of(worst->kind)) + " " + shown(worst->name) + " (" +
                 std::string(name_of(last.dtype)) + ", " + counted(last.elements, "element") +
                 ") stands still at " + figure(last.amax) + " where its fp32 twin reaches " +
@@ -83,11 +101,6 @@ double error_of_gradients(const RunModel& m) {
         squares += t.last.twin_squares;
     }
     return relative(errors, squares);
-}
-
-bool is_scalar(const OpRecord& op) {
-    return op.phase == Phase::optimizer && is_low_precision(op.dtype) && op.calls > 0 && op.compared > 0 &&
-           op.elements == op.calls;
 }
 
 // Whether every addition left the value as it was, in all sampled steps: a counter that does not count.

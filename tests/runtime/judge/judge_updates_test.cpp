@@ -245,6 +245,20 @@ TEST(Judge, MPT041AFrozenCounter) {
     EXPECT_EQ(text_of(judge(m)), "") << "no twin";
 }
 
+TEST(Judge, MPT041NamesTheOpThatAddsToACounter) {
+    RunModel m = healthy();
+    m.tensors = {counter(256, 400)};
+    OpSum adds = op_sum("(optimizer)", "aten::add_", Phase::optimizer, DType::bf16, 1, 20);
+    adds.total.calls = adds.total.elements = adds.total.compared = 14;
+    m.ops.push_back(adds);
+    ASSERT_NE(find(judge(m), "MPT041"), nullptr);
+    EXPECT_EQ(find(judge(m), "MPT041")->op, "aten::add_");
+    EXPECT_EQ(find(judge(m), "MPT041")->source, "train.py:88");
+    adds.total.op = "aten::sub_";
+    m.ops.push_back(adds);
+    EXPECT_EQ(find(judge(m), "MPT041")->op, "") << "one of two";
+}
+
 // A program's own counter of steps, resumed at 256: bf16 has no 257.
 TEST(Judge, MPT041ACounterOfTheProgram) {
     RunModel m = healthy();
