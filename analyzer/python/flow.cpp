@@ -224,7 +224,8 @@ bool Builder::is_stable_item(Node item) {
     return is_setting && !stores(item) && !stores(object) && is_stable(object);
 }
 
-// `isinstance(x, C)` and its like, `scaler.is_enabled()`, and `config.get("amp")`: they have the same value as long as their operands.
+// `isinstance(x, C)` and its like, `scaler.is_enabled()`, and `config.get("amp")`: they have the same value as long as
+// their operands.
 bool Builder::is_stable_call(Node call) {
     const std::string_view name = call.part(Part::function).text();
     const Node first = call.part(Part::arguments).child(0);

@@ -193,8 +193,8 @@ Cause cause_in_backward(const RunModel& m) {
     return found;
 }
 
-// The first op near the loss that makes a large error out of small ones. While the weights of run and twin are the same,
-// every error is made of roundings, also where several ops in turn make it large.
+// The first op near the loss that makes a large error out of small ones. While the weights of run and twin are the
+// same, every error is made of roundings, also where several ops in turn make it large.
 Cause cause_of_noise(const RunModel& m, double noise) {
     Cause found;
     for (const OpSum& sum : m.ops) {
