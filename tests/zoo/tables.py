@@ -102,10 +102,20 @@ def write_zoo(path, lines, part):
                                      "tests/zoo/zoo.py --mp-trace build/release/bin/mp-trace --results zoo.jsonl"))
 
 
+def lacks_truth(line):
+    """Whether the program met a value that is not finite, and the run that looks for its origin ran out of time."""
+    return line["ran"] and not line["truth"] and line["ended"].startswith("not finite")
+
+
+def said_first(line):
+    return "; ".join(f"{f['rule']} {f.get('op')} {os.path.basename(f.get('source') or '')}"
+                     for f in line["findings"][:2]) or f"nothing, {line['verdict']}"
+
+
 def public_row(name, lines):
     ran = [line for line in lines if line["ran"]]
     bad = [line for line in ran if line["truth"]]
-    healthy = [line for line in ran if not line["truth"]]
+    healthy = [line for line in ran if not line["truth"] and not lacks_truth(line)]
     return [name, share(lines, lambda x: x["ran"]), share(ran, lambda x: x["transparent"]), len(bad),
             share(bad, lambda x: x["findings"]), share(bad, lambda x: x["named"]), share(bad,
                 lambda x: x["named"] == 1),
@@ -118,17 +128,19 @@ def public_text(lines):
             "right one first", "the others without an error")
     rows = [public_row(f"{name} {dtype}{', goes on' if more else ''}", group) for (name, dtype, more), group in
             sorted(grouped(lines, lambda x: (x["group"], x["dtype"], x["more"])).items())]
-    missed = [f"- {x['key']}: first is {x['truth']['op']} {' '.join(x['truth']['lines'][-1:])}; said: " + (
-              "; ".join(f"{f['rule']} {f.get('op')} {os.path.basename(f.get('source') or '')}"
-                        for f in x["findings"][:2]) or
-              f"nothing, {x['verdict']}") for x in lines if x["ran"] and x["truth"] and x["named"] != 1]
+    ran = [x for x in lines if x["ran"]]
+    missed = [f"- {x['key']}: first is {x['truth']['op']} {' '.join(x['truth']['lines'][-1:])}; said: {said_first(x)}"
+              for x in ran if x["truth"] and x["named"] != 1]
+    unknown = [f"- {x['key']}; said: {said_first(x)}" for x in ran if lacks_truth(x)]
     alarms = [f"- {x['key']}: " + "; ".join(f"{f['severity']} {f['rule']} {f.get('layer')} {f.get('op')}"
-              for f in x["findings"][:3]) for x in lines if x["ran"] and not x["truth"] and x["findings"]]
+              for f in x["findings"][:3])
+              for x in ran if not x["truth"] and not lacks_truth(x) and x["findings"]]
     absent = sorted({f"- {x['path']}: {x['why'].rsplit(' | ', 1)[-1][:140]}" for x in lines if not x["ran"]})
     parts = [f"Measured {page.machine()}:", "", "```sh", "build/zoo-venv/bin/python tests/zoo/public/public.py "
              "--mp-trace build/release/bin/mp-trace --checkouts DIR --results public.jsonl", "```", "", table(head,
                  rows)]
     for title, found in (("Misses, and places that are not the first finding:", missed),
+                         ("The run that looks for the first value that is not finite ran out of time:", unknown),
                          ("Findings on runs whose values are all finite:", alarms), ("Programs that do not run here:",
                              absent)):
         parts += ["", title, "", *found] if found else []
