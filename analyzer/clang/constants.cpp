@@ -254,7 +254,9 @@ bool Flow::is_own_shuffle(const Write& w, const VarDecl& variable) const {
     const CallExpr* call = called_in(w.value);
     const FunctionDecl* callee = call ? call->getDirectCallee() : nullptr;
     return callee && library_call(*callee, *call).kind == Arithmetic::shuffle &&
-           llvm::any_of(call->arguments(), [&](const Expr* a) { return variable_of(a) == &variable; });
+           llvm::any_of(call->arguments(), [&](const Expr* a) {
+               return variable_of(terms.strip({a, nullptr}).expr) == &variable;
+           });
 }
 
 // largest = next, where next = max(largest, x) or max(largest + step, x)
