@@ -267,32 +267,25 @@ bool Flow::is_extreme_beside(const Write& w, const VarDecl& variable) const {
         const bool shifts = a.kind == Arithmetic::add || a.kind == Arithmetic::subtract;
         return is_it(t) || (shifts && std::ranges::any_of(a.args, is_it));
     };
-    const VarDecl* next = variable_of(terms.strip({w.value, nullptr}).expr);
-    return next && std::ranges::any_of(terms.root().writes_to(next), [&](const Write* other) {
-               if (!other->value) return false;
-               const Arith a = terms.arithmetic({other->value, nullptr});
-               return (a.kind == Arithmetic::max || a.kind == Arithmetic::min) &&
-                      std::ranges::any_of(a.args, has_it);
-           });
+    const Term value{w.value, nullptr};
+    return variable_of(terms.strip(value).expr) && is_extreme_in(value, has_it, kDeepest - 1);
 }
 
 // maximum[i] = max(maximum[i], x), also through variables: new = max(old, x); maximum[i] = new. Pointers into one
 // shared memory are told apart by their names.
 bool Flow::is_extreme_array(const VarDecl& array) const {
+    const auto is_in_array = [&](Term t) { return terms.array_of(terms.resolve(t)) == &array; };
     return std::ranges::any_of(steps, [&](const Step& s) {
-        return !s.frame && terms.array_of(s.target) == &array && is_extreme_in(s.value, array, 0);
+        return !s.frame && terms.array_of(s.target) == &array && is_extreme_in(s.value, is_in_array, 0);
     });
 }
 
-bool Flow::is_extreme_in(Term value, const VarDecl& array, unsigned depth) const {
+bool Flow::is_extreme_in(Term value, llvm::function_ref<bool(Term)> is_it, unsigned depth) const {
     const Arith a = terms.arithmetic(value);
-    if (a.kind == Arithmetic::max || a.kind == Arithmetic::min) {
-        return std::ranges::any_of(a.args,
-                                   [&](Term t) { return terms.array_of(terms.resolve(t)) == &array; });
-    }
+    if (a.kind == Arithmetic::max || a.kind == Arithmetic::min) return llvm::any_of(a.args, is_it);
     const VarDecl* variable = depth < kDeepest ? variable_of(terms.strip(value).expr) : nullptr;
     return variable && std::ranges::any_of(terms.root().writes_to(variable), [&](const Write* w) {
-               return w->value && is_extreme_in({w->value, nullptr}, array, depth + 1);
+               return w->value && is_extreme_in({w->value, nullptr}, is_it, depth + 1);
            });
 }
 

@@ -140,7 +140,8 @@ struct Flow {
     Role role_of_variable(const Body&, const clang::VarDecl&, unsigned depth) const;
     bool is_extreme_variable(const Body&, const clang::VarDecl&, unsigned depth) const;
     bool is_extreme_array(const clang::VarDecl&) const;
-    bool is_extreme_in(Term value, const clang::VarDecl& array, unsigned depth) const;
+    // A maximum or minimum of what `is_it` holds for and of other values, also through variables.
+    bool is_extreme_in(Term value, llvm::function_ref<bool(Term)> is_it, unsigned depth) const;
     bool is_select_with_constant(const Write&) const;
     bool is_own_shuffle(const Write&, const clang::VarDecl& variable) const;
     bool is_extreme_beside(const Write&, const clang::VarDecl& variable) const;

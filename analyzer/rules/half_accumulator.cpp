@@ -153,9 +153,8 @@ bool adds_tiles(const Accumulation& a) {
 
 // s += torch.tensor(0.01, dtype=torch.float16): the total is known, and shows what the dtype does to it.
 bool adds_one_number(const Accumulator& a) {
-    if (!a.added || a.added->call == kNone) return false;
-    const Call& made = a.function->calls[static_cast<std::size_t>(a.added->call)];
-    return made.name.str() == "torch.tensor" && !made.args.empty() && number_of(made.args[0]);
+    const Call* const made = a.added ? call_of(*a.function, *a.added) : nullptr;
+    return made && made->name.str() == "torch.tensor" && !made->args.empty() && number_of(made->args[0]);
 }
 
 // Python: tensors that a loop adds up. A loop over the items of a list may have a few of them: experts, heads,

@@ -67,12 +67,10 @@ bool is_given_experts(const Function& f) {
     });
 }
 
-// The results of the experts of a token.
-bool are_few(const Program& program, const Function& f, const Call& adds) {
+// The results of the experts of a token are few. A helper matters where something calls it that adds more than those.
+bool is_minor(const Program& program, const Function& f, const Call& adds) {
     if (is_given_experts(f)) return true;
-    const auto callers = program.callers(f.usr);
-    return is_helper(f, adds) && !callers.empty() &&
-           std::ranges::all_of(callers, [&program](const Call* call) {
+    return is_helper(f, adds) && std::ranges::all_of(program.callers(f.usr), [&program](const Call* call) {
                const Function* const caller = program.owner(*call);
                return caller && is_given_experts(*caller);
            });
@@ -130,13 +128,11 @@ void check(const RuleContext& context, Findings& out) {
     for (const Addition& a : all) {
         const auto place = place_of(a);
         if (place && a.call->span.line != first.at(*place)) continue;
-        const bool is_unused =
-            is_helper(*a.function, *a.call) && context.program.callers(a.function->usr).empty();
-        const bool is_minor = is_unused || are_few(context.program, *a.function, *a.call);
+        const bool minor = is_minor(context.program, *a.function, *a.call);
         const bool by_swap = swaps(a.call->name.str());
         emit_sum(context, *a.function,
                  {.rule = "MP403",
-                  .severity = is_minor ? Severity::note : Severity::warning,
+                  .severity = minor ? Severity::note : Severity::warning,
                   .span = a.call->span,
                   .message = (by_swap ? "a loop around atomicCAS" : std::string(leaf(a.call->name.str()))) +
                              " sums in " + std::string(label(a.dtype)) + ": a sum of ones stops growing at " +

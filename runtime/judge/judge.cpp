@@ -61,6 +61,12 @@ Finding finding_at(std::string_view rule, Severity severity, const OpRecord& op)
     return f;
 }
 
+const std::vector<Cell>* cells_by_step(const RunModel& m, const OpRecord& op) {
+    const auto row = std::ranges::find_if(
+        m.map, [&op](const LayerSteps& r) { return r.layer == op.layer && r.phase == op.phase; });
+    return row == m.map.end() || m.column_steps != 1 ? nullptr : &row->cells;
+}
+
 std::string place_text(const OpRecord& op) {
     std::string out = op.layer.empty() ? std::string("an unnamed layer") : shown(op.layer);
     out += " " + shown(base_name(op.op));

@@ -74,7 +74,6 @@ struct LossAgreement {
     double apart = 0;  // (loss - twin) / |twin|; as a share of the twin's span where a loss is not positive
     double farthest = 0;  // of a single step, without its sign
     double noise = -1;    // of the twin, in the same unit: what one rounding changes; -1: not measured
-    double noisy = 0;     // what a typical one of the first steps is apart, without its sign
     Step begins;  // of above and below: from here on nearly all steps are at least a quarter as far apart
 };
 

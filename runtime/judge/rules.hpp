@@ -30,6 +30,9 @@ std::string step_list(const std::vector<Step>&);
 // "; and 4 more layers: a, b, c, ..."
 std::string others_text(const std::vector<std::string>& layers);
 
+// What the map has of the op's layer and phase, by step; null: nothing, or several steps share a cell.
+const std::vector<Cell>* cells_by_step(const RunModel&, const OpRecord&);
+
 // Whether no op of forward came before this one in its step.
 bool before_the_first_forward(Step, std::uint64_t ordinal, const RunModel&);
 // Whether precision is not the cause of the value that the op made: the twin has it too, or an initialisation drew it

@@ -219,13 +219,12 @@ bool is_cause(const Finding& f) {
 // each step; else the step from which the loss is apart. An op that is wrong from the start is named at its start.
 Step first_step_of(const Cause& cause, const LossAgreement& a, const RunModel& m) {
     const OpRecord& op = cause.sum->total;
-    const auto row = std::ranges::find_if(
-        m.map, [&](const LayerSteps& r) { return r.layer == op.layer && r.phase == op.phase; });
-    if (row == m.map.end() || m.column_steps != 1) return a.begins;
+    const std::vector<Cell>* cells = cells_by_step(m, op);
+    if (!cells) return a.begins;
     const double wanted = floor_ratio(std::min(std::fabs(a.apart), 1.0) / 2, op.dtype);
-    const auto cell = std::ranges::find_if(row->cells, [&](const Cell& c) { return c.cum_phi >= wanted; });
-    if (!(wanted > 0) || cell == row->cells.end()) return a.begins;
-    const Step step{cell - row->cells.begin()};
+    const auto cell = std::ranges::find_if(*cells, [&](const Cell& c) { return c.cum_phi >= wanted; });
+    if (!(wanted > 0) || cell == cells->end()) return a.begins;
+    const Step step{cell - cells->begin()};
     return a.begins.known() ? std::min(a.begins, step) : step;
 }
 
@@ -303,27 +302,25 @@ LossAgreement agreement_of(const RunModel& m, const Limits& limits) {
     out = compared(steps, quarter, limits);
     const bool since_later = out.answer == Answer::above && out.begins > steps[steps.size() - quarter]->step;
     if (out.answer != Answer::agrees && out.answer != Answer::scattered && !since_later) return out;
-    if (const auto sudden = sudden_departure(steps, quarter, limits)) out = *sudden;
-    out.noisy = noise_of_loss(steps);
-    return out;
+    return sudden_departure(steps, quarter, limits).value_or(out);
 }
 
 namespace {
 
 // A criterion whose value is made of its roundings.
-void judge_noise(Case& c, Step first) {
-    const LossAgreement& a = c.out.loss;
-    if (a.noisy < c.limits.loss_fail) return;
-    const Cause cause = cause_of_noise(c.model, a.noisy);
+void judge_noise(Case& c, const std::vector<const StepSummary*>& steps) {
+    const double noise = noise_of_loss(steps);
+    if (noise < c.limits.loss_fail) return;
+    const Cause cause = cause_of_noise(c.model, noise);
     if (!cause.sum) return;
     const bool low = is_low_precision(cause.sum->total.dtype);
     Finding f = finding_at("MPT024", low ? Severity::error : Severity::warning, cause.sum->total);
-    f.step = first;
-    f.value = a.noisy;
+    f.step = steps.front()->step;
+    f.value = noise;
     f.limit = c.limits.loss_fail;
     f.unit = "share";
-    f.importance = importance::kLossDeparture(std::min(a.noisy, 1.0));
-    f.message = "the loss is off by " + percent(a.noisy) +
+    f.importance = importance::kLossDeparture(std::min(noise, 1.0));
+    f.message = "the loss is off by " + percent(noise) +
                 " of the fp32 loss in a typical one of the first steps, in either direction";
     explain(f, c.model, cause, "its results are off by");
     c.out.findings.push_back(std::move(f));
@@ -337,7 +334,8 @@ void judge_departure(Case& c) {
     const auto steps = compared_steps(c.model);
     // What another rule found as an error explains it already.
     if (steps.size() < kFewestSteps || std::ranges::any_of(c.out.findings, is_cause)) return;
-    if (a.answer != Answer::above) return judge_noise(c, steps.front()->step);
+    if (a.answer == Answer::agrees || a.answer == Answer::scattered) return judge_noise(c, steps);
+    if (a.answer != Answer::above) return;
     Cause cause = cause_of(c.model, a.apart);
     // Choices of the run in the twin, as mined negatives, make other gradients without any rounding.
     if (!cause.sum && c.model.coverage.flips == 0) cause = cause_in_backward(c.model);

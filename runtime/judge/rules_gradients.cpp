@@ -32,12 +32,9 @@ struct Suspect {
 // The error of the op's layer in the first step, when the weights of run and twin are the same: it is made of roundings
 // alone. 0: not known.
 double error_at_first(const OpRecord& op, const RunModel& m) {
-    const auto row = std::ranges::find_if(
-        m.map, [&](const LayerSteps& r) { return r.layer == op.layer && r.phase == op.phase; });
-    const bool is_known = row != m.map.end() && m.column_steps == 1 && !row->cells.empty();
-    return is_known
-               ? std::max(0.0, static_cast<double>(row->cells.front().cum_phi)) * one_rounding_floor(op.dtype)
-               : 0;
+    const std::vector<Cell>* cells = cells_by_step(m, op);
+    if (!cells || cells->empty()) return 0;
+    return std::max(0.0, static_cast<double>(cells->front().cum_phi)) * one_rounding_floor(op.dtype);
 }
 
 // What one rounding of the inputs makes of the op's results, or what several ops in turn, of which this one subtracts

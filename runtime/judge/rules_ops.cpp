@@ -154,13 +154,10 @@ std::string advice_for(const OpRecord& op) {
 // Found in the map of layers and steps if the map has a column for each step; else the worst step.
 Step first_step_above(const RunModel& model, const OpSum& sum, double limit) {
     const Step worst = sum.worst_loc.step.known() ? sum.worst_loc.step : sum.first_step;
-    const auto row = std::ranges::find_if(model.map, [&](const LayerSteps& r) {
-        return r.layer == sum.total.layer && r.phase == sum.total.phase;
-    });
-    if (row == model.map.end() || model.column_steps != 1) return worst;
-    const auto cell =
-        std::ranges::find_if(row->cells, [&](const Cell& each) { return each.loc_phi > limit; });
-    return cell == row->cells.end() ? worst : Step{cell - row->cells.begin()};
+    const std::vector<Cell>* cells = cells_by_step(model, sum.total);
+    if (!cells) return worst;
+    const auto cell = std::ranges::find_if(*cells, [&](const Cell& each) { return each.loc_phi > limit; });
+    return cell == cells->end() ? worst : Step{cell - cells->begin()};
 }
 
 std::string torch_of(const RunModel& m) {
