@@ -3,10 +3,14 @@
 #include <sys/stat.h>
 
 #include <malloc.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <csignal>
+#include <cstdint>
+#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <iostream>
@@ -305,14 +309,31 @@ int run(std::vector<std::string> arguments) {
     return print(*commands) ? kClean : kUsage;
 }
 
-}  // namespace
+// The heap of the main thread in large pages: where a tree is linked, a tenth of the time were faults of small ones.
+void use_large_pages() {
+    constexpr std::uintptr_t kHeap = 256 << 20, kPage = 2 << 20;
+    ::mallopt(M_TOP_PAD,
+              kHeap);  // what the next request extends the heap by; memory is taken when it is written
+    void* volatile grows = std::malloc(1 << 20);  // volatile: a pair that nothing reads would be left out
+    std::free(grows);
+    const auto end = reinterpret_cast<std::uintptr_t>(::sbrk(0));
+    const std::uintptr_t begin = (end - kHeap + kPage - 1) & ~(kPage - 1);
+    ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+}
 
-int main(int argc, char** argv) {
-    // Threads fill memory at the same time, and each request to the system for more stops them all.
-    ::mallopt(M_TOP_PAD, 16 << 20);
+// Threads fill memory at the same time, and each request to the system for more stops them all.
+void set_up_heap() {
     ::mallopt(M_TRIM_THRESHOLD, 1 << 30);
     ::mallopt(M_MMAP_THRESHOLD, 32 << 20);
     ::mallopt(M_MXFAST, 0);  // small blocks that wait to be merged make each large free() look at all of them
+    use_large_pages();
+    ::mallopt(M_TOP_PAD, 16 << 20);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    set_up_heap();
     cli::fill_standard_streams();
     std::signal(SIGPIPE, SIG_IGN);  // write() says it, and output files are still completed
     try {
