@@ -38,7 +38,8 @@ bool divides(const ConstantUse& use) {
 }
 
 Severity severity_of(const ConstantUse& use, bool vanishes) {
-    if (vanishes && use.proven && use.role != Role::compared) return Severity::error;
+    const bool written = !use.call || use.constant;  // not the default of a norm, which few vectors come near
+    if (vanishes && use.proven && written && use.role != Role::compared) return Severity::error;
     // PyTorch keeps subnormals; one matters where it divides and the place shows it.
     const bool elsewhere = use.constant && use.constant->constant.empty();
     if (!vanishes && use.call && (elsewhere || !divides(use))) return Severity::note;

@@ -50,7 +50,7 @@ std::optional<Severity> severity_of(const Cast& cast, const Cast& from) {
     if (bound != 0 && bound < first) return std::nullopt;
     const bool indexes = from.loop_index || cast.loop_index;
     const bool divides = cast.role == Role::divisor || from.role == Role::divisor;
-    if (bound != 0 && (indexes || divides)) return error_if_proven(cast.to);
+    if (bound != 0 && (indexes || divides)) return Severity::warning;
     const bool is_large = from.from == DType::int64 || from.from == DType::uint64;
     const bool is_position = indexes && (cast.purpose == Purpose::store || cast.role == Role::added);
     const bool matters = is_position || (divides && is_large);
