@@ -6,9 +6,10 @@
 //        format; a row whose elements are all masked is then NaN after softmax.
 // Fix    masked_fill, or clamp the sum, or add in fp32.
 // Silent masked_fill and where with that value; one such mask added in bf16 or fp32, where the sum
-//        stays in range; scores of unknown dtype.
+//        stays in range; scores of unknown dtype. Two masks of which one is causal are a note.
 // Tests  testdata/lint/MP304.md, tests/analyzer/rules/finfo_min_additive_mask_test.cpp
 
+#include <algorithm>
 #include <array>
 
 #include "analyzer/analyses/arguments.hpp"
@@ -49,6 +50,16 @@ bool is_mask(const Function& f, const Operand& value, DType dtype, int depth = 8
     return false;
 }
 
+// ones.triu(diagonal=1): each row keeps its own element, so no sum with this mask is -inf as a whole.
+bool is_causal(const Function& f, const Operand& value, int depth = 8) {
+    const Call* call = producer(f, value);
+    if (!call || depth == 0) return false;
+    const Operand* diagonal = call->op.name() == "triu" ? argument(*call, 1, "diagonal") : nullptr;
+    if (diagonal && number_of(*diagonal).value_or(0) >= 1) return true;
+    return carries_mask(*call) &&
+           std::ranges::any_of(call->args, [&](const Operand& o) { return is_causal(f, o, depth - 1); });
+}
+
 // A quick look before the dtypes are followed.
 bool may_add_mask(const Function& f, const Call& call) {
     const auto may_be_mask = [&](const Operand& value) {
@@ -79,7 +90,9 @@ void check(const RuleContext& context, Findings& out) {
         message += ", and a row that is masked as a whole is nan after softmax";
         emit(context, f,
              {.rule = "MP304",
-              .severity = Severity::warning,
+              .severity = both && (is_causal(f, call.args[0]) || is_causal(f, call.args[1]))
+                              ? Severity::note
+                              : Severity::warning,
               .span = call.span,
               .message = std::move(message),
               .fix = "use masked_fill, clamp the sum to torch.finfo(x.dtype).min, or add in fp32",

@@ -7,7 +7,7 @@
 //        module keeps its tensor in the old dtype, although the code reads as if it were cast.
 // Fix    p.data = p.data.float(), or module.float(); for a state, state[name] = value.float().
 // Silent A result that is read afterwards; modules, which a cast changes in place; casts to a dtype
-//        that is not known; values that may be modules.
+//        that is not known; values that may be modules. A value that had the dtype before is a note.
 // Tests  testdata/lint/MP606.md, tests/analyzer/rules/lost_cast_test.cpp
 
 #include <algorithm>
@@ -18,6 +18,7 @@
 #include "analyzer/analyses/autograd_classes.hpp"
 #include "analyzer/analyses/module_operands.hpp"
 #include "analyzer/analyses/support.hpp"
+#include "analyzer/analyses/tensor_dtypes.hpp"
 #include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
@@ -80,7 +81,13 @@ std::optional<Held> statement_of(const Function& f, const Call& call, const std:
     return Held{.what = "the variable keeps its tensor", .fix = "bind the result: x = x.to(...)"};
 }
 
-void check_cast(const RuleContext& context, const Function& f, const Call& call,
+// fp32 zeros, cast to fp32: the line does nothing, and nothing is lost by that.
+bool had_the_dtype(TensorDTypes& dtypes, const Function& f, const Call& call, DType dtype) {
+    const TensorDType before = dtypes.of(f, call.args.front());
+    return before.dtype == dtype && before.proven;
+}
+
+void check_cast(const RuleContext& context, TensorDTypes& dtypes, const Function& f, const Call& call,
                 const std::set<Symbol>& autograd, Findings& out) {
     const bool no_method = leaf(call.name.str()) == "to_";
     if ((!call.unused && !no_method) || !is_python(f) || call.args.empty()) return;
@@ -92,7 +99,7 @@ void check_cast(const RuleContext& context, const Function& f, const Call& call,
     if (!held || (no_method && !listed)) return;
     emit(context, f,
          {.rule = "MP606",
-          .severity = Severity::error,
+          .severity = !no_method && had_the_dtype(dtypes, f, call, dtype) ? Severity::note : Severity::error,
           .span = call.span,
           .message = no_method ? "a tensor has no method to_(): " + std::string(held->what) + " as it is"
                                : "nothing reads the tensor that this cast to " + std::string(label(dtype)) +
@@ -106,8 +113,10 @@ void check_cast(const RuleContext& context, const Function& f, const Call& call,
 void check(const RuleContext& context, Findings& out) {
     std::set<Symbol> autograd;
     for (const AutogradClass& known : autograd_classes(context.program)) autograd.insert(known.name);
-    for_each_call(context.program, last_part_in(kCasts),
-                  [&](const Function& f, const Call& call) { check_cast(context, f, call, autograd, out); });
+    TensorDTypes dtypes(context);
+    for_each_call(context.program, last_part_in(kCasts), [&](const Function& f, const Call& call) {
+        check_cast(context, dtypes, f, call, autograd, out);
+    });
 }
 
 }  // namespace
