@@ -291,6 +291,14 @@ Passes by(const RuleContext& context, const Function& f, const Call& call) {
     return is_trial(context, f, call) ? Passes::trials : Passes::program;
 }
 
+template <typename Visit>
+void for_each_apply(const RuleContext& context, const Function& forward, Visit visit) {
+    if (forward.parent_class.empty()) return;
+    const std::string apply = std::string(forward.parent_class.str()) + ".apply";
+    const std::array<std::string_view, 1> names{apply};
+    for_each_call(context.program, name_in(names), visit);
+}
+
 // Who passes a tensor of half to the call, or to an apply() of the autograd function that makes it.
 Passes tensors_passed(const RuleContext& context, const PythonCaller& caller, const Function& forward) {
     TensorDTypes dtypes(context);
@@ -303,10 +311,7 @@ Passes tensors_passed(const RuleContext& context, const PythonCaller& caller, co
         if (takes_half) found = std::max(found, by(context, f, call));
     };
     look_at(*caller.function, *caller.call);
-    if (forward.parent_class.empty()) return found;
-    const std::string apply = std::string(forward.parent_class.str()) + ".apply";
-    const std::array<std::string_view, 1> names{apply};
-    for_each_call(context.program, name_in(names), look_at);
+    for_each_apply(context, forward, look_at);
     return found;
 }
 
@@ -356,9 +361,20 @@ bool passes_fp32(const RuleContext& context, const PythonCaller& caller) {
            is_fp32_parameter(context, *caller.function, caller.call->args[*at]);
 }
 
+// Each apply() of the autograd function is in a forward whose inputs custom_fwd casts.
+bool is_applied_in_fp32(const RuleContext& context, const Function& forward) {
+    bool all = true, any = false;
+    for_each_apply(context, forward, [&](const Function& f, const Call&) {
+        any = true;
+        all = all && cast_inputs(f) == "float32";
+    });
+    return any && all;
+}
+
 bool runs_in_fp32(const RuleContext& context, const PythonCaller& caller) {
-    return cast_inputs(*caller.function) == "float32" ||
-           cast_inputs(*forward_of(context, caller.function)) == "float32" || passes_fp32(context, caller);
+    const Function& forward = *forward_of(context, caller.function);
+    return cast_inputs(*caller.function) == "float32" || cast_inputs(forward) == "float32" ||
+           is_applied_in_fp32(context, forward) || passes_fp32(context, caller);
 }
 
 }  // namespace

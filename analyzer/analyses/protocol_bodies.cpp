@@ -103,10 +103,17 @@ Paths::Body& Paths::body(const Function& f) {
 Event Paths::event_of(const Function& f, const Call& c) const {
     const Event event = roles_.event(f, c);
     if (event.kind == region && records_nothing(f, c)) return {};
+    if (event.kind == none && unscales_by_hand(c)) return {read_scale, {}, {}, nullptr};
     if ((event.kind != clip && event.kind != backward && event.kind != managed) || c.callee.empty())
         return event;
     const Function* const own = program_.definition(c.callee);
     return own && goes_on_inside(*own, event.kind == clip) ? Event{} : event;
+}
+
+// self._unscale_grads(): arithmetic of its own, which may do nothing where the factor is 1.
+bool Paths::unscales_by_hand(const Call& c) const {
+    const Function* const own = c.callee.empty() ? nullptr : program_.definition(c.callee);
+    return own && mentions(leaf(c.name.str()), "unscale") && !goes_on_inside(*own, true);
 }
 
 bool Paths::records_nothing(const Function& f, const Call& enter) const {

@@ -89,6 +89,7 @@ private:
     void add_attributes(const Function& of, const Function& in, Body&) const;
     Event event_of(const Function&, const Call&) const;
     bool records_nothing(const Function&, const Call& enter) const;
+    bool unscales_by_hand(const Call&) const;
     bool goes_on_inside(const Function& own, bool clips) const;
     bool only_forwards(const Function&);
     void find_overriders();

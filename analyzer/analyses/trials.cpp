@@ -43,7 +43,9 @@ bool measures_python(const Call& call) {
 bool tells_time(const Call& call) {
     constexpr std::array<std::string_view, 4> kClocks{"time.time", "time.perf_counter", "time.monotonic",
                                                       "time.process_time"};
-    return any_of(call.name.str(), kClocks);
+    const std::string_view name = call.name.str();
+    return any_of(name, kClocks) || is_within(name, "torch.autograd.profiler") ||
+           is_within(name, "torch.cuda.profiler");
 }
 
 // x = torch.randn(64, 64): data that teach nothing.

@@ -69,8 +69,9 @@ Applications applied_in_regions(const RuleContext& context) {
         if (is_cpp && call.template_args.empty()) return;
         const Symbol owner =
             is_cpp ? call.template_args.back().text : Symbol(name.substr(0, name.size() - 6));
-        if (const Context* region = context.program.enabled_context(f, call))
-            found.try_emplace(owner, region);
+        // apex replaces the functions of torch, in backward too.
+        const Context* region = context.program.enabled_context(f, call);
+        if (region && region->device.str() != "apex") found.try_emplace(owner, region);
     });
     return found;
 }

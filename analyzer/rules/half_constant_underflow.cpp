@@ -8,7 +8,7 @@
 // Silent Epsilons that meet float values; bf16, which has fp32's range; zero itself; a tensor
 //        multiplied by a small number (the product is rounded, not the number); the start of a maximum
 //        (-FLT_MIN), for which 0 does as well; the default epsilon of a norm of random numbers. In Python a
-//        subnormal is a note unless it divides.
+//        subnormal is a note.
 // Tests  testdata/lint/MP302.md, tests/analyzer/rules/half_constant_underflow_test.cpp
 
 #include <algorithm>
@@ -25,25 +25,11 @@ namespace {
 
 bool is_guard(Role role) { return role == Role::added || role == Role::clamp || role == Role::divisor; }
 
-// Python: the result of the call divides. The quotient by a subnormal leaves the range of fp16; its logarithm or root
-// is an ordinary number.
-bool divides(const ConstantUse& use) {
-    const Function& f = *use.function;
-    const auto index = static_cast<std::int32_t>(use.call - f.calls.data());
-    return std::ranges::any_of(f.calls, [&](const Call& call) {
-        const std::size_t at = call.op.name() == "div" ? 1 : 0;
-        if (at == 0 && call.op.name() != "reciprocal") return false;
-        return at < call.args.size() && call.args[at].call == index;
-    });
-}
-
 Severity severity_of(const ConstantUse& use, bool vanishes) {
     const bool written = !use.call || use.constant;  // not the default of a norm, which few vectors come near
     if (vanishes && use.proven && written && use.role != Role::compared) return Severity::error;
-    // PyTorch keeps subnormals; one matters where it divides and the place shows it.
-    const bool elsewhere = use.constant && use.constant->constant.empty();
-    if (!vanishes && use.call && (elsewhere || !divides(use))) return Severity::note;
-    return Severity::warning;
+    // PyTorch keeps subnormals.
+    return !vanishes && use.call ? Severity::note : Severity::warning;
 }
 
 std::string message_of(const ConstantUse& use, bool vanishes) {

@@ -77,14 +77,14 @@ TEST(PythonConstants, EpsilonThatVanishes) {
     EXPECT_THAT(add(kHalf, "1e-06"), ElementsAre("note 5"));
 }
 
-TEST(PythonConstants, SubnormalEpsilonThatDividesIsAWarning) {
+TEST(PythonConstants, SubnormalEpsilonThatDividesIsANote) {
     const auto divided_by = [](std::string index) {
         return lint("MP302", {python(op("__add__", "add", kHalf + " {constant=1e-06}") +
                                      "    call 6:3 torch.Tensor.__truediv__ kind=op op=div args=[{tensor "
                                      "name=y} {tensor call=" +
                                      index + "}] result.shape=tensor\n")});
     };
-    EXPECT_THAT(divided_by("0"), ElementsAre("warning 5"));
+    EXPECT_THAT(divided_by("0"), ElementsAre("note 5"));
 }
 
 TEST(PythonConstants, DefaultEpsilonOfNormalize) {
@@ -92,7 +92,7 @@ TEST(PythonConstants, DefaultEpsilonOfNormalize) {
         return "    call 5:3 torch.nn.functional.normalize op=normalize args=[{" + dtype + " tensor name=s}" +
                more + "] result.shape=tensor\n";
     };
-    EXPECT_THAT(lint("MP302", {python(normalize(""))}), ElementsAre("error 5"));
+    EXPECT_THAT(lint("MP302", {python(normalize(""))}), ElementsAre("warning 5"));
     EXPECT_THAT(lint("MP302", {python(normalize("", "fp32"))}), IsEmpty());
     EXPECT_THAT(lint("MP302", {python(normalize(" {constant=0.0001 keyword=eps}"))}), IsEmpty());
 }
