@@ -39,6 +39,7 @@ enum class Trait : std::uint8_t {
     norm,
     rounds_twice,
     fused,
+    chooses,
     whole_layer,
     writes_constants,
     arithmetic,

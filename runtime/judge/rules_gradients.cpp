@@ -2,13 +2,15 @@
 // of its inputs: it subtracts nearly equal values. Each op rounds correctly, and the loss may look sound for a long
 // time. Gradients cancel in sound runs too (a bias before a batch norm has none), so the op must explain most of the
 // error of all gradients. What run and twin have by going different ways is no error of an op: only the amplification
-// counts, which depends on the values and not on the size of the error.
+// counts, which depends on the values and not on the size of the error, and an op that chooses by values (the backward
+// of relu or of max pooling) is no cause.
 
 #include <algorithm>
 #include <cmath>
 
 #include "kernels/base/figures.hpp"
 #include "kernels/numerics/divergence.hpp"
+#include "kernels/numerics/op_traits.hpp"
 #include "runtime/judge/floors.hpp"
 #include "runtime/judge/gradient_shares.hpp"
 #include "runtime/judge/importance.hpp"
@@ -54,6 +56,7 @@ Suspect suspect_of(const Case& c) {
         const OpRecord& op = sum.total;
         if (op.phase != Phase::backward || op.loc_compared < kFewest || op.amplification > kZeroInTheory)
             continue;
+        if (traits_of_recorded(op.op).has(Trait::chooses)) continue;  // another choice, and no difference
         const double error = amplified_by(op, c.model);
         if (error < c.limits.amplified_warn) continue;
         const double share = shares.of(op, error).first;
@@ -75,6 +78,7 @@ const TensorSum* worst_gradient(const RunModel& m) {
 }  // namespace
 
 void judge_gradients(Case& c) {
+    if (c.model.step_count > 0 && c.model.skipped_steps == c.model.step_count) return;  // nothing used them
     const TensorSum* const worst = worst_gradient(c.model);
     // Where values cancel that are 0 in theory, the gradients may all be right.
     if (!worst || relative(worst->first_error_squares, worst->first_twin_squares) < c.limits.amplified_warn)

@@ -54,6 +54,9 @@ TEST(OpTraits, RecordedNamesShareTheTraitsOfTheirBase) {
         EXPECT_TRUE(traits_of_recorded(op).has(Trait::fused)) << op;
     for (const char* op : {"aten::_transformer_encoder_layer_fwd", "aten::mkldnn_rnn_layer"})
         EXPECT_TRUE(traits_of_recorded(op).has(Trait::whole_layer)) << op;
+    for (const char* op :
+         {"aten::threshold_backward", "aten::max_pool2d_with_indices_backward", "aten::clamp_min"})
+        EXPECT_TRUE(traits_of_recorded(op).has(Trait::chooses)) << op;
 }
 
 // Fails for a word after the bar that is not a trait, and for a trait that the head does not define.

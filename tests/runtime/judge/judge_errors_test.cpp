@@ -224,6 +224,29 @@ TEST(Judge, MPT026ADifferenceOfValuesThatWereRoundedBefore) {
     EXPECT_EQ(find(judge(m), "MPT026"), nullptr) << "the error is that of its inputs";
 }
 
+TEST(Judge, MPT026AnOpThatChoosesByValuesIsNoCause) {
+    RunModel m = healthy();
+    m.tensors = {gradient("stem.weight", 0.5, 1)};
+    m.ops.push_back(cancelling("act", 300, 0.6));
+    for (const char* op :
+         {"aten::threshold_backward", "aten::hardtanh_backward", "aten::max_pool2d_with_indices_backward"}) {
+        m.ops.back().total.op = op;
+        EXPECT_EQ(find(judge(m), "MPT026"), nullptr) << op;
+    }
+    m.ops.back().total.op = "aten::_softmax_backward_data";
+    EXPECT_NE(find(judge(m), "MPT026"), nullptr);
+}
+
+TEST(Judge, MPT026GradientsThatNoStepUsed) {
+    RunModel m = healthy();
+    m.tensors = {gradient("pool.query.weight", 0.5, 1)};
+    m.ops.push_back(cancelling("pool", 300, 0.6));
+    m.skipped_steps = m.step_count = 5;
+    EXPECT_EQ(find(judge(m), "MPT026"), nullptr);
+    m.skipped_steps = 4;
+    EXPECT_NE(find(judge(m), "MPT026"), nullptr);
+}
+
 TEST(Judge, MPT026ASumThatIsZeroInTheory) {
     RunModel m = healthy();
     m.tensors = {gradient("stem.weight", 0.5, 1)};
