@@ -148,7 +148,8 @@ private:
     void on_update(Frame&, const Item&, PathState&);
     void on_optimizer_step(Frame&, const Item&, PathState&);
     void on_zero_grad(PathState&) const;
-    bool plain_is_proven(const Frame&, const ScalerState&, const PathState&);
+    bool plain_is_proven(const Frame&, const Call& step, const ScalerState&, const PathState&);
+    bool scales_after(const Frame&, const Call& step, const PathState&);
     bool is_beside_another(const Frame&, const ScalerState&, const PathState&);
     void report(Violation);
     bool may_be_settled_elsewhere(const Violation&) const;

@@ -290,10 +290,26 @@ bool Paths::is_beside_another(const Frame& frame, const ScalerState& s, const Pa
     return other;
 }
 
+// loss.backward(); scaler.step(optimizer); scaler.scale(loss).backward(): what is scaled comes too late for the step.
+bool Paths::scales_after(const Frame& frame, const Call& step, const PathState& state) {
+    const Function& f = *frame.function;
+    if (state.plain.function != &f) return false;
+    const Body& where = body(f);
+    if (!dominates(where, state.plain.call().block, step.block)) return false;
+    bool scales = false;
+    for (const Call& call : f.calls) {
+        if (roles_.event(f, call).kind != scale) continue;
+        if (&call < &step || !dominates(where, step.block, call.block)) return false;
+        scales = true;
+    }
+    return scales;
+}
+
 // Whether the plain backward is a defect of this path, and not the branch without a scaler.
-bool Paths::plain_is_proven(const Frame& frame, const ScalerState& s, const PathState& state) {
+bool Paths::plain_is_proven(const Frame& frame, const Call& step, const ScalerState& s,
+                            const PathState& state) {
     const EventMask all = mask(*root_);
-    if (!(all & mask_of(scale))) return true;
+    if (!(all & mask_of(scale)) || scales_after(frame, step, state)) return true;
     if (all & mask_of(optimizer_step)) return false;
     if (!s.scaled.known()) return is_beside_another(frame, s, state);
     if (s.scaled.function != state.plain.function) return false;
@@ -323,7 +339,8 @@ void Paths::on_scaler_step(Frame& frame, std::uint32_t block, const Item& item, 
             report({Defect::no_update, t.site, here, {}, key, optimizer});
     if (s.early_update.known() && !s.scaled.known())
         report({Defect::update_first, s.early_update, s.early_scaled, here, key, optimizer});
-    if (state.plain.known() && !is_before_loop(state.plain, here) && plain_is_proven(frame, s, state))
+    if (state.plain.known() && !is_before_loop(state.plain, here) &&
+        plain_is_proven(frame, here.call(), s, state))
         report({Defect::plain_backward, state.plain, here, s.scaled, key, optimizer});
     state.plain = {};
     s.early_update = s.early_scaled = {};

@@ -187,8 +187,9 @@ CompileCommand default_command(const std::string& file, const std::vector<std::s
     std::error_code failed;
     const fs::path directory = fs::current_path(failed);
     const std::string full = absolute_file(file, directory.string());
+    // WITH_CUDA: the macro with which extensions of torch build their kernels; without it nothing calls these.
     CompileCommand command{
-        .file = full, .directory = directory.string(), .arguments = {"clang++", "-std=c++20"}};
+        .file = full, .directory = directory.string(), .arguments = {"clang++", "-std=c++20", "-DWITH_CUDA"}};
     const std::string extension = fs::path(full).extension().string();
     if (extension == ".c") command.arguments = {"clang"};
     if (holds_device_code(full)) command.arguments.insert(command.arguments.end(), {"-x", "cuda"});

@@ -15,6 +15,7 @@
 #include <unordered_map>
 
 #include "analyzer/analyses/autograd_classes.hpp"
+#include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/regions.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/rules/rule.hpp"
@@ -71,7 +72,9 @@ Applications applied_in_regions(const RuleContext& context) {
             is_cpp ? call.template_args.back().text : Symbol(name.substr(0, name.size() - 6));
         // apex replaces the functions of torch, in backward too.
         const Context* region = context.program.enabled_context(f, call);
-        if (region && region->device.str() != "apex") found.try_emplace(owner, region);
+        const bool counts = region && region->device.str() != "apex" &&
+                            code_kind(context, region->opened.file) != CodeKind::test;
+        if (counts) found.try_emplace(owner, region);
     });
     return found;
 }

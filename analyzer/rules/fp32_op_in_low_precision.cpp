@@ -259,6 +259,13 @@ private:
         });
     }
 
+    // grad_bias = grad.sum(0) in the backward of an autograd function, as PyTorch's own layers do it.
+    static bool sums_gradients(const Function& f, const Call& call) {
+        return call.op.name() == "sum" && leaf(f.name.str()) == "backward" &&
+               std::ranges::any_of(f.bases,
+                                   [](Symbol base) { return base.str() == "torch.autograd.Function"; });
+    }
+
     Severity severity_of(const Function& f, const Call& call, const LowOperand& low, const Context* region) {
         if (need_of(call.op.name()) == Need::mild || (context_.inference && !region)) return Severity::note;
         // PyTorch's kernels add in fp32, and bf16 has its range: one rounding, of the result.
@@ -266,6 +273,7 @@ private:
         // A library function that one of its callers gives half, or may.
         if (is_python(f) && !region && !low.is.proven) return Severity::note;
         if (is_python(f) && !region && is_made_up(f, *low.operand)) return Severity::note;
+        if (is_python(f) && !region && sums_gradients(f, call)) return Severity::note;
         if (is_python(f) && !region && waits_for_half(f, *low.operand)) return Severity::note;
         if (!region && is_kept_in_half(f, call)) return Severity::note;
         // What a model returns is used for much that bears it: features that are compared, scores.
