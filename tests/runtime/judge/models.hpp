@@ -140,4 +140,16 @@ inline std::string text_of(const Judgement& j) {
     return out;
 }
 
+// A gradient whose relative L2 to the twin's is `error`.
+inline TensorSum gradient(std::string name, double error, double squares) {
+    TensorSum t = tensor_sum(TensorKind::gradient, std::move(name), DType::bf16);
+    t.last.elements = kElements / 8;  // as many as one call of op_sum() makes
+    t.sampled_twin_squares = squares;
+    t.sampled_error_squares = error * error * squares;
+    t.first_sample = Step{0};
+    t.first_twin_squares = squares;
+    t.first_error_squares = t.sampled_error_squares;
+    return t;
+}
+
 }  // namespace mp::trace::test
