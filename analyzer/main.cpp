@@ -311,14 +311,15 @@ int run(std::vector<std::string> arguments) {
 
 // The heap of the main thread in large pages: where a tree is linked, a tenth of the time were faults of small ones.
 void use_large_pages() {
-    constexpr std::uintptr_t kHeap = 256 << 20, kPage = 2 << 20;
+    constexpr std::size_t kHeap = 256 << 20, kPage = 2 << 20;
     ::mallopt(M_TOP_PAD,
               kHeap);  // what the next request extends the heap by; memory is taken when it is written
     void* volatile grows = std::malloc(1 << 20);  // volatile: a pair that nothing reads would be left out
     std::free(grows);
-    const auto end = reinterpret_cast<std::uintptr_t>(::sbrk(0));
-    const std::uintptr_t begin = (end - kHeap + kPage - 1) & ~(kPage - 1);
-    ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+    char* const end = static_cast<char*>(::sbrk(0));
+    const std::size_t past = reinterpret_cast<std::uintptr_t>(end - kHeap) % kPage;
+    char* const begin = end - kHeap + (past == 0 ? 0 : kPage - past);
+    ::madvise(begin, static_cast<std::size_t>(end - begin), MADV_HUGEPAGE);
 }
 
 // Threads fill memory at the same time, and each request to the system for more stops them all.

@@ -41,7 +41,7 @@ void guarded(const Part& part) noexcept {
     try {
         const std::lock_guard lock(all().mutex);
         part(all());
-    } catch (...) {  // the communicator stays unknown
+    } catch (...) {  // NOLINT(bugprone-empty-catch): the communicator stays unknown
     }
 }
 

@@ -122,8 +122,6 @@ struct Meter::Gpu {
     std::map<abi::Stream, cuda::Scratch> scratch;
 };
 
-Slots::~Slots() = default;  // stays registered: unregistering waits for the device
-
 void* Slots::take_bytes(std::size_t bytes) noexcept {
     bytes = (bytes + 15) & ~std::size_t{15};
     if (used_ + bytes > kBytes) return nullptr;

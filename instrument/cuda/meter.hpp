@@ -22,7 +22,7 @@ namespace mp::raw {
 class Slots {
 public:
     static constexpr std::size_t kBytes = 1 << 20;
-    ~Slots();
+    ~Slots() = default;  // stays registered: unregistering waits for the device
 
     // `count` figures, zero; null when all are taken.
     template <class Figure>

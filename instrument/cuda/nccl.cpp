@@ -145,7 +145,9 @@ int end_group(const Call& call) noexcept {
     std::vector<std::pair<void* const*, std::uint64_t>> made;
     guarded(Source::nccl, [&] {
         Group& g = group();
-        if (g.depth > 0 && --g.depth == 0) {
+        if (g.depth == 0) return;
+        --g.depth;
+        if (g.depth == 0) {
             waiting.swap(g.waiting);
             made.swap(g.made);
         }

@@ -85,7 +85,7 @@ int init(void** context, int* mask, std::uint64_t communicator, int ranks, int r
     if (!context || !mask || !run() || !is_armed(Source::nccl)) return abi::kNcclInternalError;
     int result = abi::kNcclInternalError;
     guarded(Source::nccl, [&] {
-        *context = new Context{ranks};
+        *context = new Context{ranks};  // NOLINT(bugprone-unhandled-exception-at-new): guarded() catches it
         *mask = abi::kNcclCollectiveEvent;
         join_communicator(&communicator, sizeof communicator, rank, ranks);
         result = 0;

@@ -125,7 +125,7 @@ void disarm(Source source, const char* why) noexcept {
             std::string(kNames[static_cast<int>(source)]) + " is not observed any more: " + why;
         run->note(trace::NoteKind::disarmed, text);
         if (!run->options().quiet) std::fprintf(stderr, "mp-trace: %s\n", text.c_str());
-    } catch (...) {
+    } catch (...) {  // NOLINT(bugprone-empty-catch): the message is lost, the program goes on
     }
 }
 

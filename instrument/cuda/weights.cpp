@@ -50,7 +50,8 @@ bool Weights::copy(Meter& meter, abi::Stream stream, int device) {
             continue;
         }
         if (w.copy.bytes() < bytes) {
-            if (bytes_ + bytes > kMostBytes || !(w.copy = meter.memory(stream, bytes)).bytes()) {
+            if (bytes_ + bytes <= kMostBytes) w.copy = meter.memory(stream, bytes);
+            if (w.copy.bytes() < bytes) {
                 w.too_large = true;
                 continue;
             }

@@ -187,7 +187,7 @@ Unit facts_of(const std::string& code, Snippet kind) {
     add("/system/half.h", kCuda);
     add("/system/torch.h", kTorch);
     add("/system/standard.h", kStandard);
-    files->setCurrentWorkingDirectory("/snippet");
+    static_cast<void>(files->setCurrentWorkingDirectory("/snippet"));
 
     std::vector<const char*> arguments{"-triple",      "x86_64-unknown-linux-gnu",
                                        "-std=c++20",   "-fcxx-exceptions",
