@@ -46,7 +46,6 @@ TEST(PythonRegion, EverySpellingHasItsDeviceAndDefault) {
 }
 
 TEST(PythonRegion, TheDtypeIsTheArgumentByKeywordOrPosition) {
-    const std::string bf16 = "constant=torch.bfloat16 bf16 dtype";
     const std::string by_keyword =
         "{object constant=\"'cuda'\"} {constant=torch.bfloat16 dtype=bf16 shape=dtype "
         "keyword=dtype}";
