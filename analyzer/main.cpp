@@ -312,9 +312,10 @@ int run(std::vector<std::string> arguments) {
 // The heap of the main thread in large pages: where a tree is linked, a tenth of the time were faults of small ones.
 void use_large_pages() {
     constexpr std::size_t kHeap = 256 << 20, kPage = 2 << 20;
-    ::mallopt(M_TOP_PAD,
-              kHeap);  // what the next request extends the heap by; memory is taken when it is written
-    void* volatile grows = std::malloc(1 << 20);  // volatile: a pair that nothing reads would be left out
+    // The next request extends the heap by so much; memory is taken when it is written. A pair of calls that nothing
+    // reads would be left out.
+    ::mallopt(M_TOP_PAD, kHeap);
+    void* volatile grows = std::malloc(1 << 20);
     std::free(grows);
     char* const end = static_cast<char*>(::sbrk(0));
     const std::size_t past = reinterpret_cast<std::uintptr_t>(end - kHeap) % kPage;

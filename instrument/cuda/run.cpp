@@ -490,8 +490,8 @@ void Run::finish() noexcept {
             recorder_->flush(kFlushMilliseconds);
         }
         finished_ = true;
-    } catch (const std::
-                 exception&) {  // NOLINT(bugprone-empty-catch): the program ends; what is written is readable
+        // NOLINTNEXTLINE(bugprone-empty-catch): the program ends; what is written is readable
+    } catch (const std::exception&) {
     }
 }
 
