@@ -103,7 +103,7 @@ std::string nvtx::text_of(int type, abi::NvtxMessage message) {
     }
 }
 
-std::string nvtx::with_number(std::string name, std::int64_t number) {
+std::string nvtx::with_number(const std::string& name, std::int64_t number) {
     const Run* const r = run();
     std::string numbered = name + " " + std::to_string(number);
     const bool is_a_part =
@@ -161,10 +161,10 @@ std::string name_of(const abi::NvtxAttributes* attributes) {
     switch (attributes->payload_type) {
         case abi::kNvtxUint64:
         case abi::kNvtxInt64:
-            return nvtx::with_number(std::move(name), static_cast<std::int64_t>(attributes->payload));
+            return nvtx::with_number(name, static_cast<std::int64_t>(attributes->payload));
         case abi::kNvtxUint32:
         case abi::kNvtxInt32:
-            return nvtx::with_number(std::move(name), static_cast<std::int32_t>(attributes->payload));
+            return nvtx::with_number(name, static_cast<std::int32_t>(attributes->payload));
         case abi::kNvtxPayloads:
             // NOLINTNEXTLINE(performance-no-int-to-ptr): NVTX gives the address as an integer
             return nvtx::name_of_payloads(reinterpret_cast<const abi::NvtxPayload*>(attributes->payload),

@@ -24,7 +24,7 @@ std::uint64_t start(std::string_view name) noexcept;
 void end(std::uint64_t id) noexcept;
 
 // A range whose number is beside its name: "Layer" and 3 are "Layer 3". Other numbers are not a part of the name.
-std::string with_number(std::string name, std::int64_t number);
+std::string with_number(const std::string& name, std::int64_t number);
 // The name that payloads of schemas give a range; where they have none, `name`, with their number of a layer or step.
 std::string name_of_payloads(const abi::NvtxPayload*, std::size_t count, std::string name);
 

@@ -294,8 +294,7 @@ std::string name_of_payloads(const abi::NvtxPayload* payloads, std::size_t count
                     name = text_at(data + e.offset, e.type);
             } else if (type.kind != 0 && counts(e.name)) {
                 const std::int64_t number = integer(data + e.offset, type);
-                name = name.empty() ? e.name + " " + std::to_string(number)
-                                    : with_number(std::move(name), number);
+                name = name.empty() ? e.name + " " + std::to_string(number) : with_number(name, number);
             }
         }
     }

@@ -60,7 +60,7 @@ __attribute__((weak)) void mptrace_tensor(const void* data, int dtype, const lon
 #include <stdint.h>
 #include <string.h>
 
-typedef struct {
+typedef struct { /* NOLINT(modernize-use-using): C reads this header too */
     const void* data;
     int32_t dtype, role, dims;
     int64_t size0, size1, size2, size3;
