@@ -385,12 +385,12 @@ TensorDType TensorDTypes::of_item(const Function& f, const Item& item) {
     if (made && gives_values(*made, item.at)) return of(f, made->args.front());
     const Function* callee = made ? context_.program.definition(made->callee) : nullptr;
     if (!callee) return unknown();
-    TensorDType returned = of_returned(*callee, [&](const Operand& value) {
+    const TensorDType returned = of_returned(*callee, [&](const Operand& value) {
         const Call* display = call_of(*callee, value);
         const Operand* part = display ? item_of_display(*display, item.at) : nullptr;
         return part ? of(*callee, *part) : unknown();
     });
-    return seen_from(context_.program, f, *made, *callee, std::move(returned));
+    return seen_from(context_.program, f, *made, *callee, returned);
 }
 
 TensorDType TensorDTypes::of_returned(const Function& callee) {

@@ -63,7 +63,7 @@ private:
 }  // namespace
 
 GuardedFiles::GuardedFiles(const std::string& directory) : ProxyFileSystem(vfs::createPhysicalFileSystem()) {
-    setCurrentWorkingDirectory(directory);  // if it does not exist, its files are missing
+    static_cast<void>(setCurrentWorkingDirectory(directory));  // if it does not exist, its files are missing
 }
 
 void GuardedFiles::hide(Headers headers) {
@@ -100,7 +100,7 @@ llvm::ErrorOr<std::unique_ptr<vfs::File>> GuardedFiles::openFileForRead(const ll
     if (!file) return file.getError();
     llvm::SmallString<256> name;
     path.toVector(name);
-    getUnderlyingFS().makeAbsolute(name);
+    static_cast<void>(getUnderlyingFS().makeAbsolute(name));
     auto note = [this, key = name.str().str()](const vfs::Status& read, std::uint64_t hash) {
         read_[key] = {.path = Symbol(key),
                       .size = read.getSize(),

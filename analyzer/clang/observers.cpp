@@ -146,7 +146,7 @@ void Problems::HandleDiagnostic(clang::DiagnosticsEngine::Level level, const cla
     if (messages_.size() < kMessages) messages_.emplace_back(place + text.str().str());
 }
 
-void Problems::add(std::string message) {
+void Problems::add(const std::string& message) {
     ++errors_;
     if (messages_.size() < kMessages) messages_.emplace_back(message);
 }

@@ -18,7 +18,7 @@ namespace mp::lint {
 class Problems : public clang::DiagnosticConsumer {
 public:
     void HandleDiagnostic(clang::DiagnosticsEngine::Level, const clang::Diagnostic&) override;
-    void add(std::string message);  // adds an error of our own
+    void add(const std::string& message);  // adds an error of our own
 
     void report(Coverage&) const;
 
