@@ -10,13 +10,6 @@
 namespace mp::lint {
 namespace {
 
-bool is_subclass(const Function& f) {
-    return std::ranges::any_of(f.bases, [](Symbol base) {
-        const std::string_view name = base.str();
-        return name == "torch.autograd.Function" || name == "torch.autograd.function.Function";
-    });
-}
-
 constexpr std::array<std::string_view, 1> kApply{"torch::autograd::Function::apply"};
 
 // In C++ a class is one when torch::autograd::Function<Class>::apply is called.
@@ -30,12 +23,19 @@ std::set<Symbol> applied_in_cpp(const Program& program) {
 
 }  // namespace
 
+bool is_of_autograd_function(const Function& f) {
+    return std::ranges::any_of(f.bases, [](Symbol base) {
+        const std::string_view name = base.str();
+        return name == "torch.autograd.Function" || name == "torch.autograd.function.Function";
+    });
+}
+
 std::vector<AutogradClass> autograd_classes(const Program& program) {
     const std::set<Symbol> in_cpp = applied_in_cpp(program);
     std::map<Symbol, AutogradClass> classes;
     for (const Function* f : program.functions()) {
         if (f->parent_class.empty()) continue;
-        if (!is_subclass(*f) && !in_cpp.contains(f->parent_class)) continue;
+        if (!is_of_autograd_function(*f) && !in_cpp.contains(f->parent_class)) continue;
         AutogradClass& made = classes[f->parent_class];
         made.name = f->parent_class;
         const std::string_view method = leaf(f->name.str());

@@ -18,6 +18,9 @@ struct AutogradClass {
 
 std::vector<AutogradClass> autograd_classes(const Program&);
 
+// In Python: a method of a class that is derived from torch.autograd.Function itself.
+bool is_of_autograd_function(const Function&);
+
 // A decorator of this name, by whatever module: "custom_fwd".
 bool has_decorator(const Function&, std::string_view name);
 

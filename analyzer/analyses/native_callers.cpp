@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <memory>
 #include <string_view>
 #include <tuple>
 #include <unordered_map>
 #include <vector>
 
+#include "analyzer/analyses/autograd_classes.hpp"
 #include "analyzer/analyses/engines.hpp"
 #include "analyzer/analyses/model_casts.hpp"
 #include "analyzer/analyses/python_code.hpp"
@@ -223,11 +225,6 @@ struct PythonCaller {
     const Function* host = nullptr;  // that it calls
 };
 
-bool is_of_autograd_function(const PythonCaller& caller) {
-    return std::ranges::any_of(caller.function->bases,
-                               [](Symbol base) { return base.str() == "torch.autograd.Function"; });
-}
-
 // The calls of Python to a function of this name: a module that is compiled from C++ has no Python body. Where
 // autograd functions call it, the other calls are to an apply() that has the name of the op it wraps.
 std::vector<PythonCaller> python_calls(const Program& program, std::string_view name) {
@@ -236,8 +233,8 @@ std::vector<PythonCaller> python_calls(const Program& program, std::string_view 
     for_each_call(program, last_part_in(names), [&](const Function& f, const Call& call) {
         if (is_python(f) && !program.definition(call.callee)) calls.push_back({&f, &call});
     });
-    if (std::ranges::any_of(calls, is_of_autograd_function))
-        std::erase_if(calls, [](const PythonCaller& caller) { return !is_of_autograd_function(caller); });
+    const auto is_wrapped = [](const PythonCaller& c) { return is_of_autograd_function(*c.function); };
+    if (std::ranges::any_of(calls, is_wrapped)) std::erase_if(calls, std::not_fn(is_wrapped));
     return calls;
 }
 

@@ -112,8 +112,9 @@ Event Paths::event_of(const Function& f, const Call& c) const {
 
 // self._unscale_grads(): arithmetic of its own, which may do nothing where the factor is 1.
 bool Paths::unscales_by_hand(const Call& c) const {
-    const Function* const own = c.callee.empty() ? nullptr : program_.definition(c.callee);
-    return own && mentions(leaf(c.name.str()), "unscale") && !goes_on_inside(*own, true);
+    if (c.callee.empty() || !mentions(leaf(c.name.str()), "unscale")) return false;
+    const Function* const own = program_.definition(c.callee);
+    return own && !goes_on_inside(*own, true);
 }
 
 bool Paths::records_nothing(const Function& f, const Call& enter) const {

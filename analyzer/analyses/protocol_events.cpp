@@ -347,10 +347,11 @@ Event Roles::method_event(const Function& f, const Call& call, const Name& n) co
             return {first ? scaler_step : none, subject, target, nullptr, updates};
         }
         if (first && names_scaler(f, *first)) return {};  // optimizer.step(scaler): a wrapper that uses it
-        // optimizer.step(scale=...) divides the gradients itself.
-        if (is_optimizer(f, call) && keyword_argument(call, "scale"))
-            return {read_scale, subject, {}, nullptr};
-        if (is_optimizer(f, call)) return {optimizer_step, subject, subject, nullptr};
+        if (is_optimizer(f, call)) {
+            const bool unscales = keyword_argument(call, "scale");  // it divides the gradients itself
+            return unscales ? Event{read_scale, subject, {}, nullptr}
+                            : Event{optimizer_step, subject, subject, nullptr};
+        }
         const bool schedules =
             n.kind == ClassKind::scheduler ||
             (n.owner.str() == "?" && scheduler_names_.contains(Symbol(last_part(subject.str()))));

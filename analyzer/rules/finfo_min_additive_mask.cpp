@@ -41,23 +41,28 @@ bool carries_mask(const Call& call) {
            any_of(leaf(call.name.str()), kKeeps);
 }
 
-// Whether the operand is such a mask: found through the calls that carry one, and moves between.
-bool is_mask(const Function& f, const Operand& value, DType dtype, int depth = 8) {
+// Whether one of the calls that make a mask passes the test: those that carry one, and moves between.
+template <typename Test>
+bool is_made_by(const Function& f, const Operand& value, const Test& test, int depth = 8) {
     const Call* call = producer(f, value);
     if (!call || depth == 0 || !carries_mask(*call)) return false;
-    for (const Operand& argument : call->args)
-        if (is_lowest(f, argument, dtype) || is_mask(f, argument, dtype, depth - 1)) return true;
-    return false;
+    return test(*call) || std::ranges::any_of(call->args, [&](const Operand& argument) {
+               return is_made_by(f, argument, test, depth - 1);
+           });
+}
+
+bool is_mask(const Function& f, const Operand& value, DType dtype) {
+    return is_made_by(f, value, [&](const Call& call) {
+        return std::ranges::any_of(call.args, [&](const Operand& o) { return is_lowest(f, o, dtype); });
+    });
 }
 
 // ones.triu(diagonal=1): each row keeps its own element, so no sum with this mask is -inf as a whole.
-bool is_causal(const Function& f, const Operand& value, int depth = 8) {
-    const Call* call = producer(f, value);
-    if (!call || depth == 0) return false;
-    const Operand* diagonal = call->op.name() == "triu" ? argument(*call, 1, "diagonal") : nullptr;
-    if (diagonal && number_of(*diagonal).value_or(0) >= 1) return true;
-    return carries_mask(*call) &&
-           std::ranges::any_of(call->args, [&](const Operand& o) { return is_causal(f, o, depth - 1); });
+bool is_causal(const Function& f, const Operand& value) {
+    return is_made_by(f, value, [](const Call& call) {
+        const Operand* diagonal = call.op.name() == "triu" ? argument(call, 1, "diagonal") : nullptr;
+        return diagonal && number_of(*diagonal).value_or(0) >= 1;
+    });
 }
 
 // A quick look before the dtypes are followed.

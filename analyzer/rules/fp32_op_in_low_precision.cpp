@@ -21,6 +21,7 @@
 #include <optional>
 #include <span>
 
+#include "analyzer/analyses/autograd_classes.hpp"
 #include "analyzer/analyses/dataflow.hpp"
 #include "analyzer/analyses/logs_of_products.hpp"
 #include "analyzer/analyses/module_dtypes.hpp"
@@ -261,9 +262,7 @@ private:
 
     // grad_bias = grad.sum(0) in the backward of an autograd function, as PyTorch's own layers do it.
     static bool sums_gradients(const Function& f, const Call& call) {
-        return call.op.name() == "sum" && leaf(f.name.str()) == "backward" &&
-               std::ranges::any_of(f.bases,
-                                   [](Symbol base) { return base.str() == "torch.autograd.Function"; });
+        return call.op.name() == "sum" && leaf(f.name.str()) == "backward" && is_of_autograd_function(f);
     }
 
     Severity severity_of(const Function& f, const Call& call, const LowOperand& low, const Context* region) {

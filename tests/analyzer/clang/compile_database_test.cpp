@@ -76,6 +76,7 @@ TEST(DefaultCommand, SearchesTheProjectsUsualDirectories) {
     EXPECT_THAT(command.arguments, Contains("-I" + dir.path() + "/include"));
     EXPECT_THAT(command.arguments, Contains("-I" + dir.path() + "/src"));
     EXPECT_THAT(command.arguments, Contains("-std=c++20"));
+    EXPECT_THAT(command.arguments, Contains("-DWITH_CUDA"));
     EXPECT_THAT(command.arguments, Contains("-DMINE"));
     EXPECT_THAT(command.arguments, testing::Not(Contains("-I" + dir.path() + "/docs")));
 }
