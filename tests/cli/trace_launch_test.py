@@ -323,6 +323,18 @@ class Launchers(TraceTest):
         "mpich": lambda rank: {"PMI_RANK": str(rank), "PMI_SIZE": "4"},
     }
 
+    # Each rank has its own file: what ranks print to one pipe interleaves.
+    TO_A_FILE = "import os; open('rank.' + os.environ['{rank}'], 'w').write(os.environ['MP_TRACE_OPTIONS'])"
+
+    def options_by_rank(self):
+        """What the ranks of one launch wrote, and the files are gone: {rank: MP_TRACE_OPTIONS}."""
+        found = {}
+        for name in [name for name in os.listdir(self.cwd) if name.startswith("rank.")]:
+            with open(self.path(name)) as written:
+                found[name.removeprefix("rank.")] = written.read()
+            os.remove(self.path(name))
+        return found
+
     def together(self, variables, *options):
         running = [subprocess.Popen([self.tool, *options, "--no-build", "--", PYTHON, "-c", SHOW], cwd=self.cwd,
                                     env={**self.env, **variables(rank)}, stdout=subprocess.PIPE,
@@ -360,18 +372,18 @@ class Launchers(TraceTest):
         if not mpirun:
             self.skipTest("mpirun is not installed (openmpi-bin)")
         start = [mpirun, "-np", "2", "--oversubscribe", "--allow-run-as-root"]
-        show = [PYTHON, "-c", "import os; print(os.environ['OMPI_COMM_WORLD_RANK'], os.environ['MP_TRACE_OPTIONS'])"]
+        show = [PYTHON, self.write("show.py", self.TO_A_FILE.format(rank="OMPI_COMM_WORLD_RANK"))]
         done = subprocess.run([*start, self.tool, "-q", "--no-build", "--", *show], cwd=self.cwd, env=self.env,
                               capture_output=True, timeout=60)
         self.assertEqual(done.returncode, 0, done.stderr)
-        ranks = dict(line.split() for line in done.stdout.decode().splitlines())
+        ranks = self.options_by_rank()
         self.assertEqual(sorted(ranks), ["0", "1"])
         self.assertNotEqual(ranks["0"], ranks["1"], "an options file for each")
         [inside] = self.directories()
         self.assertEqual({os.path.dirname(f) for f in ranks.values()}, {self.path(inside)})
         done = self.trace(*start, *show, options=["-o", "outside"])
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(len(done.stdout.splitlines()), 2)
+        self.assertEqual(sorted(self.options_by_rank()), ["0", "1"])
         self.assertEqual(len(self.options_in("outside")), 1, "what mpirun starts uses mpirun's")
         failing = subprocess.run([*start, self.tool, "-q", "--no-build", "--", "/bin/sh", "-c", "exit 3"],
                                  cwd=self.cwd, env=self.env, capture_output=True, timeout=60)
@@ -383,20 +395,18 @@ class Launchers(TraceTest):
             self.skipTest("torchrun is not installed")
         start = [torchrun, "--nnodes", "1", "--nproc-per-node", "2", "--master-port", "0", "--rdzv-backend", "c10d",
                  "--rdzv-endpoint", "localhost:0"]
-        # One write() per rank: both share the pipe, and an unbuffered print() is several writes that interleave.
-        self.write("show.py", "import os; os.write(1, (' '.join(os.environ[k] for k in "
-                              "('RANK', 'MP_TRACE_OPTIONS')) + chr(10)).encode())")
+        self.write("show.py", self.TO_A_FILE.format(rank="RANK"))
         done = subprocess.run([*start, "--no-python", self.tool, "run", "-q", "--no-build", "--", PYTHON, "show.py"],
                               cwd=self.cwd, env=self.env, capture_output=True, timeout=120)
         self.assertEqual(done.returncode, 0, done.stderr)
-        ranks = dict(line.split() for line in done.stdout.decode().splitlines())
+        ranks = self.options_by_rank()
         self.assertEqual(sorted(ranks), ["0", "1"])
         self.assertNotEqual(ranks["0"], ranks["1"])
         [inside] = self.directories()
         done = subprocess.run([self.tool, "-o", "outside", "--no-build", "--", *start, "show.py"], cwd=self.cwd,
                               env=self.env, capture_output=True, timeout=120)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(len(done.stdout.splitlines()), 2)
+        self.assertEqual(sorted(self.options_by_rank()), ["0", "1"])
         self.assertEqual(self.directories(), [inside, "outside"])
 
 
