@@ -8,18 +8,15 @@ import glob
 import json
 import os
 import random
-import re
 import subprocess
 import sys
 import tomllib
 
 REPORTS = 60          # of a draw: half of each language, and of these half of each level while there are enough
 PER_REPOSITORY = 3    # so that no repository dominates
-CPP_FILES = 20        # of a repository, taken by the seed
 AROUND = 8            # source lines before and after a report
-LONGEST = 240         # seconds for one repository; one that takes longer has no report
-CPP = re.compile(r"__half|half2|bfloat16|BFloat16|(at|c10)::Half|_HALF|atomicAdd")
-PYTHON_ENDS, CPP_ENDS = (".py", ".ipynb"), (".cu", ".cpp", ".cc", ".cxx")
+LONGEST = 600         # seconds for one repository; one that takes longer has no report
+PYTHON_ENDS = (".py", ".ipynb")
 SETTINGS_ENDS = (".json", ".yaml", ".yml")  # which Python reads
 
 
@@ -54,28 +51,15 @@ def checkout(name, sources, clone):
     return folder, commit
 
 
-def files_of(folder, ends):
-    return sorted(os.path.relpath(os.path.join(top, name), folder)
-                  for top, _, names in os.walk(folder) if not {".git", "site-packages"} & set(top.split(os.sep))
-                  for name in names if name.endswith(ends))
-
-
 def text_of(folder, path):
     with open(os.path.join(folder, path), encoding="utf-8", errors="replace") as f:
         return f.read()
 
 
-def units_of(folder, rng):
-    """(Python files, C++ and CUDA files): all of the first, of the second those that speak of half precision."""
-    cpp = [path for path in files_of(folder, CPP_ENDS) if CPP.search(text_of(folder, path))]
-    return files_of(folder, PYTHON_ENDS), sorted(rng.sample(cpp, min(CPP_FILES, len(cpp))))
-
-
-def lint(mp_lint, folder, units, flags):
-    """Errors and warnings of one run as a user would make it: the rules that are on, no configuration."""
-    if not units:
-        return []
-    command = [mp_lint, "--no-cache", "--isolated", "--output", "json", *flags[0], *units, *flags[1]]
+def lint(folder, args):
+    """Errors and warnings of one run over the whole checkout: the rules that are on, no configuration."""
+    command = [args.mp_lint, "--no-cache", "--isolated", "--output", "json", "--cuda", args.cuda,
+               "--torch-headers", args.torch, ".", "--", *own_headers(folder)]
     try:
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=LONGEST)
     except subprocess.TimeoutExpired:
@@ -101,11 +85,9 @@ def excerpt(folder, finding):
                      for number in range(first + 1, min(finding["line"] + AROUND, len(lines)) + 1))
 
 
-def findings_of(folder, args, rng):
+def findings_of(folder, args):
     """One run, as a user makes it: Python says which kernels run, and with which dtypes."""
-    python, cpp = units_of(folder, rng)
-    headers = ["--cuda", args.cuda, "--torch-headers", args.torch]
-    found = lint(args.mp_lint, folder, python + cpp, (headers, ["--", *own_headers(folder)]))
+    found = lint(folder, args)
     for f in found:
         f["file"] = os.path.relpath(os.path.join(folder, f["file"]), folder)
     return found
@@ -117,7 +99,7 @@ def reports_of(name, args, rng, wanted, known_files, seen):
     if folder is None:
         return None
     rows = []
-    for f in findings_of(folder, args, rng) if wanted else []:
+    for f in findings_of(folder, args) if wanted else []:
         if f["file"].startswith("..") or any(f["file"].endswith(known) for known in known_files):
             continue
         source = excerpt(folder, f)
@@ -203,7 +185,7 @@ def rejudge(args, root):
             if commit is None or commit != judged[0]["commit"]:
                 counts.update((r["language"], r["level"], r["verdict"], "absent") for r in judged)
                 continue
-            found = findings_of(folder, args, random.Random(f"{sheet['seed']} {name}"))
+            found = findings_of(folder, args)
             for row in judged:
                 now = level_now(row, found)
                 counts[row["language"], row["level"], row["verdict"], now] += 1

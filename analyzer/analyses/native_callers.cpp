@@ -118,6 +118,16 @@ public:
         return found == named->second.end() ? nullptr : *found;
     }
 
+    // One of several functions of a name of which the program calls none: gemm(half) beside gemm(float).
+    bool is_unused_overload(const Program& program, const Function& f) const {
+        const auto named = named_.find(f.name);
+        if (named == named_.end() || f.kind == FunctionKind::kernel) return false;
+        const auto is_elsewhere = [&](const Function* other) { return place_of(*other) != place_of(f); };
+        const auto is_unused = [&](const Function* other) { return program.callers(other->usr).empty(); };
+        return std::ranges::any_of(named->second, is_elsewhere) &&
+               std::ranges::all_of(named->second, is_unused);
+    }
+
     bool are_variants(const Function& a, const Function& b) const {
         return place_of(a) == place_of(b) || (a.name == b.name && !a.template_args.empty());
     }
@@ -374,6 +384,22 @@ bool runs_in_fp32(const RuleContext& context, const PythonCaller& caller) {
            is_applied_in_fp32(context, forward) || passes_fp32(context, caller);
 }
 
+// Whether something there may make the tensors half that the call gets: a region, or a model that is cast. What gets its
+// tensors otherwise than from a model, an optimizer for one, is not followed.
+bool may_get_half(const RuleContext& context, const PythonCaller& caller) {
+    if (!is_of_autograd_function(*caller.function)) return true;
+    const auto may = [&](const Function& f, const Call& call) {
+        const auto regions = context.program.contexts(f, call);
+        const bool open =
+            std::ranges::any_of(regions, [](const Context& r) { return r.enabled != Switch::off; });
+        return open || !half_models_of(context).of(f).empty();
+    };
+    bool found = may(*caller.function, *caller.call);
+    for_each_apply(context, *forward_of(context, caller.function),
+                   [&](const Function& f, const Call& call) { found = found || may(f, call); });
+    return found;
+}
+
 }  // namespace
 
 HalfEvidence half_evidence(const RuleContext& context, const Function& f) {
@@ -381,6 +407,8 @@ HalfEvidence half_evidence(const RuleContext& context, const Function& f) {
     const NativeCode& code = native_code_of(context);
     if (const Function* wide = code.called_overload(context.program, f))
         return {HalfRuns::offered, Note{wide->span, "the program calls this overload, which is wide, alone"}};
+    if (code.is_unused_overload(context.program, f))
+        return {HalfRuns::offered, Note{f.span, "the program calls no function of this name"}};
     if (!code.has_wide_variant(f)) return {};
     const Choice choice(context, f);
     if (choice.is_fixed()) return {};
@@ -397,6 +425,10 @@ HalfEvidence half_evidence(const RuleContext& context, const Function& f) {
         return {HalfRuns::offered, Note{wide->span, "the program calls this variant, which is wide, alone"}};
     if (code.has_python() && !code.makes_half())
         return {HalfRuns::unmade, Note{f.span, "the Python code of this program makes no half value"}};
+    const auto may_be_half = [&](const PythonCaller& caller) { return may_get_half(context, caller); };
+    if (callers.are_all && !callers.calls.empty() && std::ranges::none_of(callers.calls, may_be_half))
+        return {HalfRuns::unpassed, Note{callers.calls.front().call->span,
+                                         "all callers are known, and none is known to pass half"}};
     return {HalfRuns::possible, choice.made()};
 }
 

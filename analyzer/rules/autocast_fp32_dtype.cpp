@@ -5,8 +5,8 @@
 //        the inputs of the ops of its list; in all others tensors that are half stay half.
 // Fix    enabled=False, and .float() on the inputs that must be fp32.
 // Silent enabled=False beside it; a dtype that is a variable; states restored from a variable; C++ that
-//        opens regions, but of other devices. A note where the device is CUDA or tested to be, and where the
-//        code inside upcasts.
+//        opens regions, but of other devices. A note where the device may be CUDA, unless another
+//        region is open around it: then half tensors come in. A note where the code inside upcasts.
 // Tests  testdata/lint/MP106.md, tests/analyzer/rules/autocast_fp32_dtype_test.cpp
 
 #include <algorithm>
@@ -88,13 +88,24 @@ bool upcasts_inside(const Function& f, const Call& constructor) {
     });
 }
 
-// On CUDA the products inside do run in fp32. What may be another device gets no region at all.
-Severity severity_of(const AutocastApi& api, const Function& f, const Call& call) {
-    const auto region = autocast_call(call);
-    const bool is_cuda = region ? region->device == "cuda" : api.classify(f, call).device == kCuda;
-    return is_cuda || is_cuda_guarded(f, call.block) || (region && upcasts_inside(f, call))
-               ? Severity::note
-               : Severity::warning;
+// The region of another device, which gets none: on CUDA the products inside do run in fp32.
+bool is_of_other_device(const AutocastApi& api, const Function& f, const Call& call) {
+    if (const auto region = autocast_call(call)) return !region->device.empty() && region->device != "cuda";
+    const Device device = api.classify(f, call).device;
+    return device != kCuda && device != kUnknownDevice;
+}
+
+bool is_in_region(const RuleContext& context, const Function& f, const Call& call) {
+    return std::ranges::any_of(context.program.contexts(f, call),
+                               [](const Context& around) { return around.enabled == Switch::on; });
+}
+
+Severity severity_of(const RuleContext& context, const AutocastApi& api, const Function& f,
+                     const Call& call) {
+    if (is_cuda_guarded(f, call.block) || (autocast_call(call) && upcasts_inside(f, call)))
+        return Severity::note;
+    return is_of_other_device(api, f, call) || is_in_region(context, f, call) ? Severity::warning
+                                                                              : Severity::note;
 }
 
 void check(const RuleContext& context, Findings& out) {
@@ -105,7 +116,7 @@ void check(const RuleContext& context, Findings& out) {
         if (!dtype) return;
         if (!autocast_call(call) && opened.leaves_off(api.classify(f, call).device)) return;
         Finding finding{.rule = "MP106",
-                        .severity = severity_of(api, f, call),
+                        .severity = severity_of(context, api, f, call),
                         .span = call.span,
                         .message =
                             "autocast to fp32 does not force fp32: only CUDA takes it, and "

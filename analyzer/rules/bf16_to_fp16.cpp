@@ -6,7 +6,7 @@
 //        become 0. Models trained in bf16 hold such values.
 // Fix    Stay in bf16 or go to fp32; where fp16 is needed, clamp first and check the loss.
 // Silent Values that are clamped first, and results that stay in [-1, 1] or sum to 1; checkpoints
-//        of which nothing is known and that are not trained. A note in a function that only converts.
+//        of which nothing is known and that are not trained. A note for a single value in C++.
 // Tests  testdata/lint/MP305.md, tests/analyzer/rules/bf16_to_fp16_test.cpp
 
 #include <algorithm>
@@ -91,20 +91,14 @@ void check_conversion(const RuleContext& context, TensorDTypes& dtypes, const Fu
 // (half*)buffer: the same bits under another type.
 bool converts_value(const Cast& cast) { return cast.form != CastForm::reinterpret; }
 
-// A function that does nothing else, of a table of conversions: who calls it wants this one.
-bool is_conversion(const Function& f) {
-    return std::ranges::count_if(f.casts, converts_value) <= 2 && f.accumulations.empty() &&
-           f.updates.empty();
-}
-
 // __float2half(__bfloat162float(x))
 void check_cast(const RuleContext& context, const Function& f, const Cast& cast, Findings& out) {
     if (cast.to != DType::fp16 || !converts_value(cast)) return;
     const bool has_inner = cast.inner >= 0 && static_cast<std::size_t>(cast.inner) < f.casts.size();
     const Cast& first = has_inner ? f.casts[static_cast<std::size_t>(cast.inner)] : cast;
     if (first.from != DType::bf16 || !first.source.constant.empty()) return;
-    emit_finding(context, f, cast.span, message_of("value", first.source), {}, out,
-                 is_conversion(f) ? Severity::note : Severity::warning);
+    // Who writes this one conversion wants fp16: the value may have come from there.
+    emit_finding(context, f, cast.span, message_of("value", first.source), {}, out, Severity::note);
 }
 
 // ---- checkpoints

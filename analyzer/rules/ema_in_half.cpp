@@ -495,13 +495,9 @@ void check_averaged_model(const RuleContext& context, ModuleDTypes& modules, con
            found.chain, out, lost);
 }
 
-// A first moment of an optimizer's step is an average over some ten steps, which 8 bits follow. The second one is over
-// a thousand: fp16 still follows it. The step may also stand in another kernel: then this one keeps both.
-bool is_followed(const Function& f, const Update& average) {
-    const bool is_moment = std::ranges::any_of(
-        f.updates, [&](const Update& u) { return &u != &average && (u.subtracts || u.interpolates); });
-    return is_moment && (average.dtype == DType::fp16 || !average.adds_a_square);
-}
+// An average over some ten steps, which 8 bits follow: a first moment, a potential. An average of squares is over a
+// thousand, which fp16 still follows.
+bool is_followed(const Update& average) { return average.dtype == DType::fp16 || !average.adds_a_square; }
 
 void check(const RuleContext& context, Findings& out) {
     if (context.inference) return;
@@ -517,7 +513,7 @@ void check(const RuleContext& context, Findings& out) {
         if (!u.interpolates || !is_low_precision(u.dtype) || u.compensated) return;
         if (u.has_master && !u.master_optional) return;
         // The decay is an argument of the kernel.
-        emit_average(context, f, u.span, u.dtype, is_followed(f, u) ? Severity::note : Severity::warning,
+        emit_average(context, f, u.span, u.dtype, is_followed(u) ? Severity::note : Severity::warning,
                      "with a decay above " + shown(1 - smallest_weight(u.dtype), 4) + " what is added to it",
                      {}, out);
     });

@@ -6,7 +6,7 @@
 //        format; a row whose elements are all masked is then NaN after softmax.
 // Fix    masked_fill, or clamp the sum, or add in fp32.
 // Silent masked_fill and where with that value; one such mask added in bf16 or fp32, where the sum
-//        stays in range; scores of unknown dtype. Two masks of which one is causal are a note.
+//        stays in range; scores of unknown dtype. Two masks are a note: few rows are masked as a whole.
 // Tests  testdata/lint/MP304.md, tests/analyzer/rules/finfo_min_additive_mask_test.cpp
 
 #include <algorithm>
@@ -41,27 +41,11 @@ bool carries_mask(const Call& call) {
            any_of(leaf(call.name.str()), kKeeps);
 }
 
-// Whether one of the calls that make a mask passes the test: those that carry one, and moves between.
-template <typename Test>
-bool is_made_by(const Function& f, const Operand& value, const Test& test, int depth = 8) {
+bool is_mask(const Function& f, const Operand& value, DType dtype, int depth = 8) {
     const Call* call = producer(f, value);
     if (!call || depth == 0 || !carries_mask(*call)) return false;
-    return test(*call) || std::ranges::any_of(call->args, [&](const Operand& argument) {
-               return is_made_by(f, argument, test, depth - 1);
-           });
-}
-
-bool is_mask(const Function& f, const Operand& value, DType dtype) {
-    return is_made_by(f, value, [&](const Call& call) {
-        return std::ranges::any_of(call.args, [&](const Operand& o) { return is_lowest(f, o, dtype); });
-    });
-}
-
-// ones.triu(diagonal=1): each row keeps its own element, so no sum with this mask is -inf as a whole.
-bool is_causal(const Function& f, const Operand& value) {
-    return is_made_by(f, value, [](const Call& call) {
-        const Operand* diagonal = call.op.name() == "triu" ? argument(call, 1, "diagonal") : nullptr;
-        return diagonal && number_of(*diagonal).value_or(0) >= 1;
+    return std::ranges::any_of(call->args, [&](const Operand& argument) {
+        return is_lowest(f, argument, dtype) || is_mask(f, argument, dtype, depth - 1);
     });
 }
 
@@ -95,9 +79,7 @@ void check(const RuleContext& context, Findings& out) {
         message += ", and a row that is masked as a whole is nan after softmax";
         emit(context, f,
              {.rule = "MP304",
-              .severity = both && (is_causal(f, call.args[0]) || is_causal(f, call.args[1]))
-                              ? Severity::note
-                              : Severity::warning,
+              .severity = both ? Severity::note : Severity::warning,  // few rows are masked as a whole
               .span = call.span,
               .message = std::move(message),
               .fix = "use masked_fill, clamp the sum to torch.finfo(x.dtype).min, or add in fp32",

@@ -8,8 +8,8 @@
 // Silent Float accumulators with a half store at the end; max, min and products; templates that are
 //        only instantiated with float. Few terms are a note: 32 in sequence, or a tree over 16; so
 //        are a tree whose steps add in float, a residual connection per layer, a blend, and what a
-//        program offers with an fp32 sum too. A sum of an unknown number of terms is a warning:
-//        they can be four splits or all columns; so is one where a branch, a way out of the loop or
+//        program offers with an fp32 sum too. A sum of an unknown number of terms is a warning, and a note
+//        in Python: they can be four splits or all columns; so is one where a branch, a way out of the loop or
 //        another change of the total lets a round add nothing, and one of too few terms to stop
 //        growing that is added up in float. It is a note where it is the share of one thread,
 //        and the shares are then added in fp32. Sums of squares are MP405's, which knows their worse
@@ -105,7 +105,8 @@ Severity severity_of(const RuleContext& context, const Function& f, const Accumu
     if (a.shared && is_widened(f, a, false)) return Severity::note;
     // How often a method is called on one object is not known either.
     const bool certain = are_many(a.at_least, a.form) && a.form != AccumulateForm::member && !is_window(f, a);
-    return certain ? error_if_proven(a.dtype) : Severity::warning;
+    if (certain) return error_if_proven(a.dtype);
+    return is_python(f) ? Severity::note : Severity::warning;
 }
 
 std::string message_of(const Accumulation& a) {

@@ -8,7 +8,7 @@
 // Silent Epsilons that meet float values; bf16, which has fp32's range; zero itself; a tensor
 //        multiplied by a small number (the product is rounded, not the number); the start of a maximum
 //        (-FLT_MIN), for which 0 does as well; the default epsilon of a norm of random numbers. In Python a
-//        subnormal is a note.
+//        subnormal is a note, and so is what is not certain to become 0.
 // Tests  testdata/lint/MP302.md, tests/analyzer/rules/half_constant_underflow_test.cpp
 
 #include <algorithm>
@@ -28,8 +28,8 @@ bool is_guard(Role role) { return role == Role::added || role == Role::clamp || 
 Severity severity_of(const ConstantUse& use, bool vanishes) {
     const bool written = !use.call || use.constant;  // not the default of a norm, which few vectors come near
     if (vanishes && use.proven && written && use.role != Role::compared) return Severity::error;
-    // PyTorch keeps subnormals.
-    return !vanishes && use.call ? Severity::note : Severity::warning;
+    // Python guards what is rarely 0, and PyTorch keeps subnormals.
+    return use.call ? Severity::note : Severity::warning;
 }
 
 std::string message_of(const ConstantUse& use, bool vanishes) {

@@ -12,7 +12,7 @@
 //        (kernels that autocast does not know);
 //        disabled regions; factories whose values half holds exactly (zeros, ones), and random numbers. A note
 //        where a caller or a flag decides whether the region is open, for a cast behind a flag for precision, and
-//        for one that products alone take, here or in the functions that get it: they round their inputs anyway.
+//        where no op is known to take it that the region runs in fp32: products round their inputs anyway.
 // Tests  testdata/lint/MP101.md, tests/analyzer/rules/manual_cast_in_autocast_test.cpp
 
 #include <algorithm>
@@ -131,49 +131,55 @@ void report(const RuleContext& context, const Function& f, const Call& cast, con
     emit(context, f, std::move(finding), out);
 }
 
-// Whether products alone take a value, which round their inputs to half anyway: here, and in the functions that get it.
-class Products {
+// Whether an op that the region runs in fp32 takes a value, here or in the functions that get it. Products round their
+// inputs to half anyway, and what they return is half.
+class Wideners {
 public:
-    Products(const RuleContext& context, const Context& region)
+    Wideners(const RuleContext& context, const Context& region)
         : program_(context.program), policy_(policy_of(context, region)) {}
 
-    bool alone_take(const Function& f, const Call& cast) {
-        const std::int32_t index = index_of(f, cast);
-        return alone_take(f, [&](const Operand& value) { return value.call == index; }, 0);
-    }
+    bool take(const Function& f, const Call& cast) const { return policy_ && take_result(f, cast, 0); }
 
 private:
     static constexpr std::size_t kMostCalls = 6;
 
-    bool alone_take(const Function& f, const OperandTest& is_it, std::size_t depth) {
+    bool is_wide(const Call& call) const {
+        constexpr std::array<Category, 3> kWide{Category::fp32, Category::fp32_set_opt_dtype,
+                                                Category::fp32_append_dtype};
+        return std::ranges::find(kWide, policy_->category(call.op)) != kWide.end();
+    }
+
+    bool take_result(const Function& f, const Call& made, std::size_t depth) const {
+        const std::int32_t index = index_of(f, made);
+        return take(f, [&](const Operand& value) { return value.call == index; }, depth);
+    }
+
+    bool take(const Function& f, const OperandTest& is_it, std::size_t depth) const {
         const auto comes_from_it = [&](const Operand& value) { return is_it(moved_from(f, value)); };
-        if (!policy_ || depth > kMostCalls || std::ranges::any_of(f.returned, comes_from_it)) return false;
-        bool takes = false;
-        for (const Call& call : f.calls) {
-            const bool asks_for_size = is_integer(call.result.dtype);
-            if (only_moves(call) || asks_for_size || std::ranges::none_of(call.args, comes_from_it)) continue;
-            const bool is_product = policy_->category(call.op) == Category::lower;
-            if (!is_product && !alone_take_in(call, comes_from_it, depth + 1)) return false;
-            takes = true;
-        }
-        return takes;
+        return depth < kMostCalls &&
+               std::ranges::any_of(
+                   f.calls,
+                   [&](const Call& call) {
+                       if (only_moves(call) || std::ranges::none_of(call.args, comes_from_it)) return false;
+                       if (is_wide(call)) return true;
+                       if (policy_->category(call.op) == Category::lower) return false;
+                       return take_in(call, comes_from_it, depth + 1) ||
+                              (is_low_precision(call.result.dtype) && take_result(f, call, depth + 1));
+                   });
     }
 
     // A function of the program, which gets the value as one of its parameters.
-    bool alone_take_in(const Call& call, const OperandTest& is_it, std::size_t depth) {
+    bool take_in(const Call& call, const OperandTest& is_it, std::size_t depth) const {
         const Function* const callee = program_.definition(call.callee);
         if (!callee) return false;
         const Passed passed(call, *callee);
-        bool takes = false;
         for (std::size_t p = 0; p < callee->params.size(); ++p) {
-            if (!passed[p] || !is_it(*passed[p])) continue;
             const auto is_param = [&](const Operand& value) {
                 return value.param == static_cast<std::int32_t>(p) && value.refers.empty();
             };
-            if (!alone_take(*callee, is_param, depth)) return false;
-            takes = true;
+            if (passed[p] && is_it(*passed[p]) && take(*callee, is_param, depth)) return true;
         }
-        return takes;
+        return false;
     }
 
     const Program& program_;
@@ -198,7 +204,7 @@ void check_cast(const RuleContext& context, const Function& f, const Call& call,
     const bool is_regions = region->dtype == DType::unknown || region->dtype == call.result.dtype;
     const bool harmless =
         is_beside_deepspeed(context, f) ||
-        (is_regions && (is_dtype_guarded(f, call.block) || Products(context, *region).alone_take(f, call)));
+        (is_regions && (is_dtype_guarded(f, call.block) || !Wideners(context, *region).take(f, call)));
     const Severity severity = harmless ? Severity::note : severity_in(*region);
     report(context, f, call, *region, severity,
            "cast to " + std::string(label(call.result.dtype)) + " by hand inside " + describe(*region) +

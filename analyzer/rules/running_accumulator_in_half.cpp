@@ -6,7 +6,7 @@
 //        fp16 and at 256 in bf16, so a mean over an epoch is wrong.
 // Fix    Add `.item()` or `.float()`, or create the total in fp32.
 // Silent fp32 totals; numbers from `.item()`; up to 32 terms; sums that are part of a computation,
-//        which are MP401's.
+//        which are MP401's. A note where the dtype of the total is not proven on every path.
 // Tests  testdata/lint/MP410.md, tests/analyzer/rules/running_accumulator_in_half_test.cpp
 
 #include <array>
@@ -74,7 +74,7 @@ void check(const RuleContext& context, Findings& out) {
         if (!a.over_steps) continue;
         emit(context, *a.function,
              {.rule = "MP410",
-              .severity = Severity::warning,
+              .severity = a.proven ? Severity::warning : Severity::note,
               .span = a.fact->span,
               .message = "running total" + quoted(a.fact->name.str()) + " is " + std::string(label(a.dtype)) +
                          ": a sum of ones stops growing at " + stalls_at(a.dtype) + and_overflows(a.dtype),

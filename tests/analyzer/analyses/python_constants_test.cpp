@@ -92,7 +92,7 @@ TEST(PythonConstants, DefaultEpsilonOfNormalize) {
         return "    call 5:3 torch.nn.functional.normalize op=normalize args=[{" + dtype + " tensor name=s}" +
                more + "] result.shape=tensor\n";
     };
-    EXPECT_THAT(lint("MP302", {python(normalize(""))}), ElementsAre("warning 5"));
+    EXPECT_THAT(lint("MP302", {python(normalize(""))}), ElementsAre("note 5"));
     EXPECT_THAT(lint("MP302", {python(normalize("", "fp32"))}), IsEmpty());
     EXPECT_THAT(lint("MP302", {python(normalize(" {constant=0.0001 keyword=eps}"))}), IsEmpty());
 }

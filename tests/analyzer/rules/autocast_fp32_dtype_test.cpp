@@ -11,11 +11,15 @@ std::string python(const std::string& arguments) {
 
 constexpr const char* kFp32 = "{fp32 dtype constant=torch.float32 keyword=dtype span=3:37-50}";
 
-TEST(AutocastFp32Dtype, ALiteralFp32IsAWarning) {
-    std::string code = python(kFp32);
-    EXPECT_THAT(lint("MP106", {code}), ElementsAre("note 3")) << "CUDA takes it";
-    code.replace(code.find("constant=\"'cuda'\""), 17, "name=device");
-    EXPECT_THAT(lint("MP106", {code}), ElementsAre("warning 3"));
+TEST(AutocastFp32Dtype, ALiteralFp32OfAnotherDeviceIsAWarning) {
+    const auto on = [](std::string_view device) {
+        std::string code = python(kFp32);
+        code.replace(code.find("constant=\"'cuda'\""), 17, device);
+        return lint("MP106", {code});
+    };
+    EXPECT_THAT(on("constant=\"'cuda'\""), ElementsAre("note 3")) << "CUDA takes it";
+    EXPECT_THAT(on("name=device"), ElementsAre("note 3")) << "which may be CUDA";
+    EXPECT_THAT(on("constant=\"'cpu'\""), ElementsAre("warning 3"));
 }
 
 TEST(AutocastFp32Dtype, TheFixDisablesTheRegionAndIsNotSafe) {

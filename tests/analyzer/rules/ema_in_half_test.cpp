@@ -44,10 +44,14 @@ TEST(EmaInHalf, Interpolation) {
 }
 
 TEST(EmaInHalf, KernelsThatInterpolate) {
-    const std::string store = "    update 7:5 \"ema[i]\" param=0 dtype=fp16 computed=fp32 interpolates";
+    const std::string store =
+        "    update 7:5 \"v[i]\" param=0 dtype=bf16 computed=fp32 interpolates adds_a_square";
     EXPECT_THAT(lint("MP502", {kernel(store + "\n")}), ElementsAre("warning 7"));
     EXPECT_THAT(lint("MP502", {kernel(store + " has_master\n")}), IsEmpty());
     EXPECT_THAT(lint("MP502", {kernel(store + " has_master master_optional\n")}), ElementsAre("warning 7"));
+    EXPECT_THAT(lint("MP502", {kernel("    update 7:5 m param=0 dtype=bf16 computed=fp32 interpolates\n")}),
+                ElementsAre("note 7"))
+        << "an average over few steps";
     EXPECT_THAT(lint("MP502", {kernel("    update 7:5 w param=0 dtype=fp16 computed=fp32 subtracts\n")}),
                 IsEmpty());
 }

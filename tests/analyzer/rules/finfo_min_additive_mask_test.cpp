@@ -30,7 +30,7 @@ TEST(FinfoMinAdditiveMask, WhereTheSumStaysInRange) {
 }
 
 TEST(FinfoMinAdditiveMask, TwoMasksLeaveEveryFormat) {
-    EXPECT_THAT(lint("MP304", {add("other call=1", "other call=3")}), ElementsAre("warning 5"));
+    EXPECT_THAT(lint("MP304", {add("other call=1", "other call=3")}), ElementsAre("note 5"));
     EXPECT_THAT(lint("MP304", {add("fp32 tensor call=1", "fp32 tensor call=3")}), IsEmpty());
 }
 
