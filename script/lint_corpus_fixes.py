@@ -11,9 +11,10 @@ import re
 import subprocess
 import tempfile
 
-from lint_corpus_draw import CPP_ENDS, PYTHON_ENDS, read_toml, own_headers
+from lint_corpus_draw import PYTHON_ENDS, read_toml, own_headers
 
 SLACK = 3
+CPP_ENDS = (".cu", ".cpp", ".cc", ".cxx")
 SOURCES = PYTHON_ENDS + CPP_ENDS + (".cuh", ".h", ".hpp", ".json", ".yaml", ".toml")
 LARGEST = 2_000_000
 HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")

@@ -9,7 +9,8 @@
 // Silent Ops on the device's list (autocast runs them in fp32); calls that ask for fp32; operands
 //        of unknown dtype; disabled regions with upcast operands. Ops that keep fp32 inside and
 //        have a bounded result (softmax) are notes; so is a cast behind a test of the dtype, where no caller is
-//        known to pass half.
+//        known to pass half. A loss of two tensors is computed in the wider dtype: silent where one is fp32, a note where
+//        one is not known.
 // Tests  testdata/lint/MP102.md, tests/analyzer/rules/fp32_op_in_low_precision_test.cpp
 //
 // The families below are the union of what PyTorch (CUDA and CPU), TensorFlow, Paddle and apex keep
@@ -95,6 +96,12 @@ bool is_made_up(const Function& f, const Operand& value) {
     return is_made_of_literals(f, value) || origin(f, value, makes_random_numbers);
 }
 
+// Whether the operand may hold a tensor.
+bool may_be_tensor(const Function& f, const Operand& o) {
+    const bool may_be = is_python(f) && o.shape == Shape::other && o.keyword.empty() && o.constant.empty();
+    return o.shape == Shape::tensor || may_be;
+}
+
 struct LowOperand {
     const Operand* operand = nullptr;
     TensorDType is;
@@ -102,9 +109,7 @@ struct LowOperand {
 
 LowOperand low_operand(TensorDTypes& dtypes, const Function& f, const Call& call) {
     for (const Operand& argument : call.args) {
-        const bool may_be = is_python(f) && argument.shape == Shape::other && argument.keyword.empty() &&
-                            argument.constant.empty();
-        if (argument.shape != Shape::tensor && !may_be) continue;
+        if (!may_be_tensor(f, argument)) continue;
         TensorDType found = dtypes.of(f, argument);
         if (is_low_precision(found.dtype)) return {&argument, std::move(found)};
     }
@@ -177,6 +182,8 @@ public:
         if (is_python(f) && others_rule(f, call)) return;
         LowOperand low = low_operand(dtypes_, f, call);
         if (!low.operand) return;
+        const DType widest = widest_beside(f, call);
+        if (is_wide(widest)) return;
         const Context* region = context_.program.enabled_context(f, call);
         if (region && !is_unprotected(context_, *region, call)) return;
         const Need need = need_of(call.op.name());
@@ -191,7 +198,9 @@ public:
         if (picked)
             message +=
                 ", and log-probabilities near -10 are off by up to " + shown(log_error(low.is.dtype), 2);
-        report(f, call, picked ? Severity::warning : severity_of(f, call, low, region), std::move(message),
+        Severity severity = picked ? Severity::warning : severity_of(f, call, low, region);
+        if (widest == DType::unknown) severity = Severity::note;
+        report(f, call, severity, std::move(message),
                std::string("upcast the operand ") + (is_python(f) ? "(.float())" : "(.to(torch::kFloat))") +
                    (region ? " or leave the region for this call" : " or ask for an fp32 result"),
                std::move(notes));
@@ -263,6 +272,19 @@ private:
     // grad_bias = grad.sum(0) in the backward of an autograd function, as PyTorch's own layers do it.
     static bool sums_gradients(const Function& f, const Call& call) {
         return call.op.name() == "sum" && leaf(f.name.str()) == "backward" && is_of_autograd_function(f);
+    }
+
+    // mse_loss(fp16, fp32) is computed in fp32: the widest dtype of the tensors decides. unknown: of one it is not known.
+    DType widest_beside(const Function& f, const Call& call) {
+        if (!traits_of(call.op).has(Trait::promotes)) return DType::fp16;
+        DType widest = DType::fp16;
+        for (const Operand& o : call.args) {
+            if (!may_be_tensor(f, o)) continue;
+            const DType is = dtypes_.of(f, o).dtype;
+            if (is_wide(is)) return is;
+            if (is == DType::unknown) widest = is;
+        }
+        return widest;
     }
 
     Severity severity_of(const Function& f, const Call& call, const LowOperand& low, const Context* region) {
