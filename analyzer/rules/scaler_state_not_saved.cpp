@@ -58,11 +58,13 @@ bool is_unused_helper(const RuleContext& context, const Function& f, const Funct
            context.program.callers(f.usr).empty();
 }
 
-// def load(model, path, optimizer=None): the optimizer of a function whose calls never pass one.
+// def load(model, path, optimizer=None): the optimizer of a function whose calls never pass one, but to try it out.
 bool is_never_passed(const RuleContext& context, const Function& f, const Call& loads) {
     const auto& callers = context.program.callers(f.usr);
     if (loads.args.empty() || loads.args[0].param == kNone || callers.empty()) return false;
     return std::ranges::none_of(callers, [&](const Call* call) {
+        const Function* caller = context.program.owner(*call);
+        if (caller && is_trial(context, *caller, *call)) return false;
         return has_unpacked(*call) || argument_for(*call, f, loads.args[0].param);
     });
 }
