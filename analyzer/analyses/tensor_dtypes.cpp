@@ -242,17 +242,18 @@ TensorDType TensorDTypes::of_result(const Function& f, const Call& call) {
         if (const Function* callee = context_.program.definition(call.callee))
             return seen_from(context_.program, f, call, *callee, of_returned(*callee));
         TensorDType found = of_forward(f, call);
-        return found.dtype == DType::unknown ? of_candidates(call) : found;
+        return found.dtype == DType::unknown ? of_candidates(f, call) : found;
     });
 }
 
 // What all modules of a container return, when each of them may run.
-TensorDType TensorDTypes::of_candidates(const Call& call) {
+TensorDType TensorDTypes::of_candidates(const Function& f, const Call& call) {
     TensorDType common = unknown();
     if (leaf(call.name.str()) != "__call__" && leaf(call.name.str()) != "forward") return common;
     for (const Symbol usr : call.lambdas) {
         const Function* body = context_.program.definition(usr);
-        TensorDType found = body ? of_returned(*body) : unknown();
+        TensorDType found =
+            body ? seen_from(context_.program, f, call, *body, of_returned(*body)) : unknown();
         if (!is_low_precision(found.dtype)) return unknown();
         if (common.dtype != DType::unknown && common.dtype != found.dtype) return unknown();
         common = std::move(found);

@@ -41,7 +41,7 @@ private:
     TensorDType of_returned(const Function& callee, Find find);
     TensorDType of_item(const Function&, const Item&);
     TensorDType of_module_operand(const Function&, const Operand& module, const Call& at);
-    TensorDType of_candidates(const Call&);
+    TensorDType of_candidates(const Function&, const Call&);
     TensorDType of_kept(const Function&, const Operand&);
     TensorDType of_earlier_value(const Function&, const Operand&);
     TensorDType of_output(const Function&, const Operand&);
