@@ -384,8 +384,8 @@ bool runs_in_fp32(const RuleContext& context, const PythonCaller& caller) {
            is_applied_in_fp32(context, forward) || passes_fp32(context, caller);
 }
 
-// Whether something there may make the tensors half that the call gets: a region, or a model that is cast. What gets its
-// tensors otherwise than from a model, an optimizer for one, is not followed.
+// Whether something there may make the tensors half that the call gets: a region, or a model that is cast. What gets
+// its tensors otherwise than from a model, an optimizer for one, is not followed.
 bool may_get_half(const RuleContext& context, const PythonCaller& caller) {
     if (!is_of_autograd_function(*caller.function)) return true;
     const auto may = [&](const Function& f, const Call& call) {

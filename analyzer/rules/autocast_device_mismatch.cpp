@@ -79,7 +79,8 @@ Placed placed(const Function& f, Symbol name, std::size_t used) {
         if (method == "cuda" || method == "cpu") device = method;
         const bool moves = method == "to" || to || method == "cuda" || method == "cpu";
         // model = FSDP(model, device_id=rank): what makes it anew may move it.
-        if (!moves && found.by && call.result.name == name && !call.op.known() && i < used) return {&call, {}};
+        if (!moves && found.by && call.result.name == name && !call.op.known() && i < used)
+            return {&call, {}};
         if (!moves) continue;
         if (i > used || (found.by && found.device != device)) return {&call, {}};
         found = {&call, device};

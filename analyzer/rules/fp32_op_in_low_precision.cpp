@@ -9,8 +9,8 @@
 // Silent Ops on the device's list (autocast runs them in fp32); calls that ask for fp32; operands
 //        of unknown dtype; disabled regions with upcast operands. Ops that keep fp32 inside and
 //        have a bounded result (softmax) are notes; so is a cast behind a test of the dtype, where no caller is
-//        known to pass half. A loss of two tensors is computed in the wider dtype: silent where one is fp32, a note where
-//        one is not known.
+//        known to pass half. A loss of two tensors is computed in the wider dtype: silent where one is fp32, a note
+//        where one is not known.
 // Tests  testdata/lint/MP102.md, tests/analyzer/rules/fp32_op_in_low_precision_test.cpp
 //
 // The families below are the union of what PyTorch (CUDA and CPU), TensorFlow, Paddle and apex keep
@@ -274,7 +274,8 @@ private:
         return call.op.name() == "sum" && leaf(f.name.str()) == "backward" && is_of_autograd_function(f);
     }
 
-    // mse_loss(fp16, fp32) is computed in fp32: the widest dtype of the tensors decides. unknown: of one it is not known.
+    // mse_loss(fp16, fp32) is computed in fp32: the widest dtype of the tensors decides. unknown: that of one is not
+    // known.
     DType widest_beside(const Function& f, const Call& call) {
         if (!traits_of(call.op).has(Trait::promotes)) return DType::fp16;
         DType widest = DType::fp16;
