@@ -8,6 +8,8 @@
 // Silent After unscale_, where the scale was read, with disabled scalers.
 // Tests  testdata/lint/MP209.md, tests/analyzer/rules/scaled_grad_inspection_test.cpp
 
+#include <array>
+
 #include "analyzer/analyses/protocol.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/rules/rule.hpp"
@@ -15,16 +17,28 @@
 namespace mp::lint {
 namespace {
 
+// torch.isnan(p.grad).any(): to leave the step out, as step() of the scaler does by itself.
+bool asks_for_overflow(const Call& call) {
+    constexpr std::array<std::string_view, 3> kAsks{"isnan", "isinf", "isfinite"};
+    return any_of(leaf(call.name.str()), kAsks);
+}
+
 void check(const RuleContext& context, Findings& out) {
     for (const Violation& v : violations_of(context, Defect::grads_inspected)) {
-        Finding made{.rule = "MP209",
-                     .severity = Severity::warning,
-                     .span = v.at.call().span,
-                     .message = "this gradient is still multiplied by the loss scale of " +
-                                shown(protocol_of(context).scaler_in(*v.at.function), "the scaler"),
-                     .fix = "call unscale_ of the scaler before reading gradients",
-                     .notes = {},
-                     .function = {}};
+        const std::string scale =
+            "the loss scale of " + shown(protocol_of(context).scaler_in(*v.at.function), "the scaler");
+        const bool asks = asks_for_overflow(v.at.call());
+        Finding made{
+            .rule = "MP209",
+            .severity = Severity::warning,
+            .span = v.at.call().span,
+            .message = asks ? "this gradient may overflow by " + scale +
+                                  " alone, which falls only if step() sees the overflow"
+                            : "this gradient is still multiplied by " + scale,
+            .fix = asks ? "leave gradients that are not finite to step() of the scaler, which skips them"
+                        : "call unscale_ of the scaler before reading gradients",
+            .notes = {},
+            .function = {}};
         add_note(made.notes, v.before, "backward of the scaled loss");
         emit(context, *v.at.function, std::move(made), out);
     }

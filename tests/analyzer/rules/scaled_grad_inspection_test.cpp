@@ -15,6 +15,15 @@ TEST(ScaledGradInspection, NormOfAScaledGradientIsAWarning) {
     EXPECT_THAT(lint("MP209", {training(plain_backward(4) + norm(5) + end)}), IsEmpty());
 }
 
+TEST(ScaledGradInspection, ATestForOverflowSaysWhatItHidesFromTheScaler) {
+    const std::string asks = call_line(5, "torch.isinf kind=function args=[{tensor name=p.grad}] block=2");
+    const std::string end = on_scaler(7, "step") + on_scaler(8, "update");
+    const auto found = findings("MP209", {training(scaled_backward(4) + asks + end)});
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_THAT(found[0].message, testing::HasSubstr("falls only if step() sees the overflow"));
+    EXPECT_THAT(found[0].fix, testing::HasSubstr("step() of the scaler"));
+}
+
 std::string penalised(std::string_view outputs) {
     return training(call_line(3, "torch.amp.autocast kind=constructor args=[{constant=\"'cuda'\"}] block=2") +
                     call_line(3, "torch.amp.autocast.__enter__ kind=method args=[{call=0}] block=2") +
