@@ -7,8 +7,8 @@
 //        a quarter of the weight is: a warning.
 // Fix    Keep the average in fp32.
 // Silent An average in fp32; a decay below the threshold; a decay that is not known, unless the update
-//        is compiled code, where the default of the formula is a mean over thousands of steps: a warning, and a note
-//        for the moments of an optimizer, except the second one in bf16. A decay that is a default, which
+//        is compiled code: a warning for an average of squares in bf16 and where a name says that weights are averaged,
+//        which takes thousands of steps, and else a note. A decay that is a default, which
 //        a caller or an option can change, is a warning.
 // Tests  testdata/lint/MP502.md, tests/analyzer/rules/ema_in_half_test.cpp
 
@@ -499,6 +499,19 @@ void check_averaged_model(const RuleContext& context, ModuleDTypes& modules, con
 // thousand, which fp16 still follows.
 bool is_followed(const Update& average) { return average.dtype == DType::fp16 || !average.adds_a_square; }
 
+// ema_step_kernel(), weights_ema[i]: a name that says that weights are averaged, which takes thousands of steps.
+bool is_named_average(std::string_view name) {
+    constexpr std::array<std::string_view, 3> kNames{"ema", "average", "averaged"};
+    while (!name.empty()) {
+        const auto end =
+            std::ranges::find_if_not(name, [](char c) { return is_part_of_name(c) && c != '_'; });
+        const std::string_view word(name.begin(), end);
+        if (any_of(word, kNames)) return true;
+        name.remove_prefix(std::min(word.size() + 1, name.size()));
+    }
+    return false;
+}
+
 void check(const RuleContext& context, Findings& out) {
     if (context.inference) return;
     ModuleDTypes modules(context);
@@ -513,7 +526,9 @@ void check(const RuleContext& context, Findings& out) {
         if (!u.interpolates || !is_low_precision(u.dtype) || u.compensated) return;
         if (u.has_master && !u.master_optional) return;
         // The decay is an argument of the kernel.
-        emit_average(context, f, u.span, u.dtype, is_followed(u) ? Severity::note : Severity::warning,
+        const bool matters =
+            !is_followed(u) || is_named_average(f.name.str()) || is_named_average(u.target.str());
+        emit_average(context, f, u.span, u.dtype, matters ? Severity::warning : Severity::note,
                      "with a decay above " + shown(1 - smallest_weight(u.dtype), 4) + " what is added to it",
                      {}, out);
     });
