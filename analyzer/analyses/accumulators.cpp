@@ -163,6 +163,13 @@ std::vector<std::pair<const Call*, const Operand*>> collected(const Function& f,
 
 }  // namespace
 
+bool is_given_experts(const Function& f) {
+    return std::ranges::any_of(f.params, [](const Parameter& p) {
+        const std::string_view name = p.name.str();
+        return mentions(name, "expert") || mentions(name, "topk") || mentions(name, "top_k");
+    });
+}
+
 std::vector<CollectedTotal> collected_totals(const RuleContext& context) {
     std::vector<CollectedTotal> totals;
     ModuleDTypes modules(context, DTypeOf::output);

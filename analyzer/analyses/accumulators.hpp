@@ -8,6 +8,9 @@
 
 namespace mp::lint {
 
+// A kernel that is given experts adds up their results for a token: those of top-k, which are few.
+bool is_given_experts(const Function&);
+
 struct Accumulator {
     const Function* function = nullptr;
     const Accumulation* fact = nullptr;

@@ -179,7 +179,7 @@ bool is_in_release(std::string_view path) {
 
 CodeKind code_kind(std::string_view path) {
     constexpr std::array<std::string_view, 5> kTests{"tests", "test", "testing", "unit_tests", "unittests"};
-    constexpr std::array<std::string_view, 3> kBenchmarks{"benchmarks", "benchmark", "bench"};
+    constexpr std::array<std::string_view, 4> kBenchmarks{"benchmarks", "benchmark", "bench", "perf"};
     // Folders for other projects, and libraries of headers that projects copy into their own tree.
     constexpr std::array<std::string_view, 15> kCopies{
         "third_party", "third-party", "thirdparty", "3rdparty", "3rd_party", "3rd-party", "3rd", "vendor",

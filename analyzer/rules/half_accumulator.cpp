@@ -7,9 +7,9 @@
 // Fix    Accumulate in float and convert once, when the result is stored.
 // Silent Float accumulators with a half store at the end; max, min and products; templates that are
 //        only instantiated with float. Few terms are a note: 32 in sequence, or a tree over 16; so
-//        are a tree whose steps add in float, a residual connection per layer, a blend, and what a
-//        program offers with an fp32 sum too. A sum of an unknown number of terms is a warning, and a note
-//        in Python: they can be four splits or all columns; so is one where a branch, a way out of the loop or
+//        are a tree whose steps add in float, a residual connection per layer, a blend, the results of the experts
+//        of a token, and what a program offers with an fp32 sum too. A sum of an unknown number of terms is a
+//        warning, and a note in Python: they can be four splits or all columns; so is one where a branch, a way out of the loop or
 //        another change of the total lets a round add nothing, and one of too few terms to stop
 //        growing that is added up in float. It is a note where it is the share of one thread,
 //        and the shares are then added in fp32. Sums of squares are MP405's, which knows their worse
@@ -101,6 +101,7 @@ Severity severity_of(const RuleContext& context, const Function& f, const Accumu
     const bool tree = a.form == AccumulateForm::tree;
     if (context.inference || (a.trips != 0 && !are_many(a.trips, a.form))) return Severity::note;
     if ((tree && is_wide(a.element)) || is_residual(f, a) || is_blend(a)) return Severity::note;
+    if (!tree && is_given_experts(f)) return Severity::note;
     // The launch decides how many terms one of the threads gets: n / blockDim.x are few as a rule.
     if (a.shared && is_widened(f, a, false)) return Severity::note;
     // How often a method is called on one object is not known either.

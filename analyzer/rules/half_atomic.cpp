@@ -19,6 +19,7 @@
 #include <tuple>
 #include <vector>
 
+#include "analyzer/analyses/accumulators.hpp"
 #include "analyzer/analyses/numbers.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/rules/rule.hpp"
@@ -58,13 +59,6 @@ DType added_by_swap(const Function& f, const Call& swap) {
 // Adds what it is given, where it is told to.
 bool is_helper(const Function& f, const Call& adds) {
     return f.kind == FunctionKind::device && !adds.args.empty() && adds.args[0].param != kNone;
-}
-
-bool is_given_experts(const Function& f) {
-    return std::ranges::any_of(f.params, [](const Parameter& p) {
-        const std::string_view name = p.name.str();
-        return mentions(name, "expert") || mentions(name, "topk") || mentions(name, "top_k");
-    });
 }
 
 // The results of the experts of a token are few. A helper matters where something calls it that adds more than those.

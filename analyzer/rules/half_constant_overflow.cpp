@@ -8,7 +8,8 @@
 // Fix    -INFINITY where inf is meant; std::numeric_limits<T>::lowest(), or compute in float.
 // Silent Infinity itself; values that fit; branches that are dead in this instantiation, or that ask for
 //        the dtype first. The start value of a max or min and a comparison are notes: inf serves them
-//        as well. In C++ and CUDA a warning: whether -inf harms depends on the values beside it.
+//        as well. In C++ and CUDA a warning: whether -inf harms depends on the values beside it; an extreme
+//        (above 1e30) is a note there, because it starts a maximum as a rule.
 // Tests  testdata/lint/MP301.md, tests/analyzer/rules/half_constant_overflow_test.cpp
 
 #include <array>
@@ -23,13 +24,16 @@
 namespace mp::lint {
 namespace {
 
+constexpr double kExtreme = 1e30;
+
 Severity severity_of(const ConstantUse& use) {
     if (use.role == Role::max_identity || use.role == Role::compared) return Severity::note;
     // bf16 has fp32's range, so only an fp32 extreme leaves it; a clamp to inf clamps nothing, and
     // says so.
     if (use.role == Role::clamp || use.dtype == DType::bf16 || !use.proven) return Severity::warning;
-    // C++ converts it without a word, and what inf does depends on what it meets. PyTorch raises.
-    if (!use.call && !use.tensor) return Severity::warning;
+    // C++ converts it without a word, and what inf does depends on what it meets: as the start of a maximum, which is
+    // what such extremes are for, nothing. PyTorch raises.
+    if (!use.call && !use.tensor) return std::fabs(use.value) > kExtreme ? Severity::note : Severity::warning;
     // A tensor of small values survives a large factor; the -1e9 of a mask is meant to be large.
     if (use.call && use.role == Role::multiplier && use.value > 0) return Severity::warning;
     return Severity::error;

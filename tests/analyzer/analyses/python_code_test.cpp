@@ -11,8 +11,8 @@ TEST(PythonCode, TestsAndBenchmarksAreKnownByTheirPath) {
           "/p/testing/a.py", "/p/test_a.cu", "/p/a_test.cpp", "/p/unit_tests/a.py"})
         EXPECT_EQ(code_kind(path), CodeKind::test) << path;
     for (const std::string_view path :
-         {"/p/benchmarks/a.py", "/p/bench_a.py", "/p/benchmark_a.cu", "/p/benchmark.py", "bench/a.py",
-          "/p/bench.py", "/p/profile_step.py", "/p/ab_benchmark.py"})
+         {"/p/benchmarks/a.py", "/p/bench_a.py", "scripts/perf/a.py", "/p/benchmark_a.cu", "/p/benchmark.py",
+          "bench/a.py", "/p/bench.py", "/p/profile_step.py", "/p/ab_benchmark.py"})
         EXPECT_EQ(code_kind(path), CodeKind::benchmark) << path;
     for (const std::string_view path :
          {"/p/3rdparty/cutlass/a.h", "third_party/a.cu", "/p/vendor/x/a.py",
