@@ -118,14 +118,15 @@ public:
         return found == named->second.end() ? nullptr : *found;
     }
 
-    // One of several functions of a name of which the program calls none: gemm(half) beside gemm(float).
+    // One of several functions of a name in a file, of which the program calls none: gemm(half) beside gemm(float).
     bool is_unused_overload(const Program& program, const Function& f) const {
         const auto named = named_.find(f.name);
         if (named == named_.end() || f.kind == FunctionKind::kernel) return false;
-        const auto is_elsewhere = [&](const Function* other) { return place_of(*other) != place_of(f); };
+        const auto is_beside = [&](const Function* other) {
+            return other->span.file == f.span.file && place_of(*other) != place_of(f);
+        };
         const auto is_unused = [&](const Function* other) { return program.callers(other->usr).empty(); };
-        return std::ranges::any_of(named->second, is_elsewhere) &&
-               std::ranges::all_of(named->second, is_unused);
+        return std::ranges::any_of(named->second, is_beside) && std::ranges::all_of(named->second, is_unused);
     }
 
     bool are_variants(const Function& a, const Function& b) const {

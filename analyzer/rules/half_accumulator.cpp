@@ -9,9 +9,9 @@
 //        only instantiated with float. Few terms are a note: 32 in sequence, or a tree over 16; so
 //        are a tree whose steps add in float, a residual connection per layer, a blend, the results of the experts
 //        of a token, and what a program offers with an fp32 sum too. A sum of an unknown number of terms is a
-//        warning, and a note in Python: they can be four splits or all columns; so is one where a branch, a way out of the loop or
-//        another change of the total lets a round add nothing, and one of too few terms to stop
-//        growing that is added up in float. It is a note where it is the share of one thread,
+//        warning, and a note in Python: they can be four splits or all columns; so is one where a branch, a
+//        way out of the loop or another change of the total lets a round add nothing, and one of too few terms
+//        to stop growing that is added up in float. It is a note where it is the share of one thread,
 //        and the shares are then added in fp32. Sums of squares are MP405's, which knows their worse
 //        range. Rows of a tensor that each round of a Python loop makes anew are no sum, and who adds up one number
 //        (torch.tensor(0.01)) tries the dtype out. An accumulator is reported once in a function.

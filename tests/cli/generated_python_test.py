@@ -331,7 +331,7 @@ def lint_program(lint, files):
         if bad:
             return None, f"not parsed: {bad}"
         return {(os.path.basename(f["file"]), f["line"], f["rule"]) for f in report["findings"]
-                if f["severity"] != "note" or f["rule"] == "MP107"}, ""
+                if f["severity"] != "note" or f["rule"] in ("MP101", "MP107")}, ""
     except subprocess.TimeoutExpired:
         return None, "ran for a minute"
     finally:

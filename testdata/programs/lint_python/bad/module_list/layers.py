@@ -9,7 +9,7 @@ class Block(nn.Module):
 
     def forward(self, x):
         y = self.fc(x)
-        return torch.tanh(y.half())  # expect: MP101 warning
+        return torch.tanh(y.half())  # expect: MP101 note
 
 
 class Net(nn.Module):
