@@ -72,8 +72,12 @@ Run::Ticket Run::measure(Call call, abi::Stream stream, const cpu::TensorView* i
 }
 
 void Run::measure_result(Ticket ticket, abi::Stream stream, const cpu::TensorView& result, bool succeeded) {
-    // Another thread may have ended the step meanwhile. Then the result is not measured.
-    if (!succeeded || ticket.batch != batch_.id || ticket.call >= batch_.calls.size()) return;
+    if (!succeeded) return;
+    // Another thread may have ended the step meanwhile. Then nothing of the call is kept.
+    if (ticket.batch != batch_.id || ticket.call >= batch_.calls.size()) {
+        ++unmeasured_;
+        return;
+    }
     Call& call = batch_.calls[ticket.call];
     call.has_result = meter_.statistics(stream, &result, 1, call.figures + call.inputs);
     if (!call.has_result) ++unmeasured_;

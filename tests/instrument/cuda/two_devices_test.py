@@ -18,6 +18,8 @@ MP_TRACE, PROGRAM, FAKES = (os.path.realpath(path) for path in sys.argv[1:4])
 environment = functools.partial(on_fakes.environment, FAKES)
 # A note of a busy machine: a call that was only made, because another thread held the device for 5 ms.
 WAITED = "calls of libraries while another thread waited for the device"
+# And one whose step another thread ended before it returned.
+UNMEASURED = "calls of libraries whose tensors were not measured"
 
 
 def found(report):
@@ -34,7 +36,7 @@ class TwoDevices(unittest.TestCase):
 
     def train(self, how, *words, **more):
         """Trains once without mp-trace and once with it; the report and the dump of the recordings. On a busy machine
-        a thread may wait for another one, and calls are counted instead of recorded: then again."""
+        a thread may wait for another one, and calls are counted instead of recorded or measured: then again."""
         alone = run([PROGRAM, how, *words], environment(**more))
         self.assertTrue(alone.stdout.endswith(b"done\n"), alone)
         for trial in range(5):
@@ -42,7 +44,7 @@ class TwoDevices(unittest.TestCase):
             traced = run([MP_TRACE, "-q", "-o", into, "--", PROGRAM, how, *words], environment(**more))
             self.assertEqual((traced.returncode, traced.stdout, traced.stderr), (0, alone.stdout, b""))
             report = json.loads(run([MP_TRACE, "report", into, "--json", "-"], environment()).stdout)
-            if all(n["text"] != WAITED for n in report["notes"]):
+            if all(n["text"] not in (WAITED, UNMEASURED) for n in report["notes"]):
                 break
         dump = "".join(run([MP_TRACE, "dump", os.path.join(into, name)], environment()).stdout.decode()
                        for name in os.listdir(into) if name.endswith(".mpt"))
@@ -71,13 +73,10 @@ class TwoDevices(unittest.TestCase):
                 missed = sum(n["count"] for n in report["notes"] if n["text"] == WAITED)
                 seen = sum(int(calls) for calls in re.findall(r"^  (?:collective|op) .* calls=(\d+) ", dump, re.M))
                 self.assertEqual(seen + missed, 5 * (2 * 2 + 2 * 2))
-                # On a busy machine the inputs of one sum of 20 were left unmeasured, about once in 20 runs.
-                measured = re.findall(r"^  collective .* finite_inputs=(\d+) ", dump, re.M)
-                self.assertGreaterEqual(sum(map(int, measured)) + missed, 5 * 2 * 2 - 1)
                 for step in steps[1:] if missed == 0 else []:
                     sums = [line for line in step.splitlines() if line.startswith("  collective ")]
                     self.assertEqual(len(sums), 2)
-                    self.assertTrue(all(" calls=2 " in line for line in sums), sums)
+                    self.assertTrue(all(" calls=2 " in line and " finite_inputs=2 " in line for line in sums), sums)
                     self.assertEqual({line.split(" member=")[1] for line in sums},
                                      {"1 device=2", "2 device=1"} if how == "split" else {"1 device=1", "2 device=2"})
                     ops = [line for line in step.splitlines() if line.startswith("  op ")]
