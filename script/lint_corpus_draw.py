@@ -56,8 +56,9 @@ def text_of(folder, path):
         return f.read()
 
 
-def lint(folder, args):
-    """Errors and warnings of one run over the whole checkout: the rules that are on, no configuration."""
+def findings_of(folder, args):
+    """Errors and warnings of one run over the whole checkout, as a user makes it: no configuration, the rules that are
+    on. Python says which kernels run, and with which dtypes."""
     command = [args.mp_lint, "--no-cache", "--isolated", "--output", "json", "--cuda", args.cuda,
                "--torch-headers", args.torch, ".", "--", *own_headers(folder)]
     try:
@@ -68,7 +69,10 @@ def lint(folder, args):
     if not done.stdout.lstrip().startswith("{"):
         print(f"{folder}: no report (exit {done.returncode}): {done.stderr.strip()[-200:]}", file=sys.stderr)
         return []
-    return [f for f in json.loads(done.stdout)["findings"] if f["severity"] in ("error", "warning")]
+    found = [f for f in json.loads(done.stdout)["findings"] if f["severity"] in ("error", "warning")]
+    for f in found:
+        f["file"] = os.path.relpath(os.path.join(folder, f["file"]), folder)
+    return found
 
 
 def own_headers(folder):
@@ -83,14 +87,6 @@ def excerpt(folder, finding):
     first = max(finding["line"] - 1 - AROUND, 0)
     return "\n".join(f"{number:6} {lines[number - 1]}"
                      for number in range(first + 1, min(finding["line"] + AROUND, len(lines)) + 1))
-
-
-def findings_of(folder, args):
-    """One run, as a user makes it: Python says which kernels run, and with which dtypes."""
-    found = lint(folder, args)
-    for f in found:
-        f["file"] = os.path.relpath(os.path.join(folder, f["file"]), folder)
-    return found
 
 
 def reports_of(name, args, rng, wanted, known_files, seen):
@@ -211,6 +207,20 @@ def table_row(name, group, language):
     return (f"| {name} | {sum(len(sheet['looked_at']) for sheet in group)} | {language} | {share(errors, 'true')} | "
             f"{share(warnings, 'useful')} | {sum(r['verdict'] == 'open' for r in rows)} | "
             f"{max(sheet['readings'] for sheet in group)} | {sum('first_reading' in r for r in rows)} |")
+
+
+def rules(root, first, last):
+    """Of each rule the judged reports of the draws from the first to the last: how often it was right."""
+    counts = collections.Counter()
+    for sheet in sheets(root):
+        for row in sheet["report"] if first <= sheet["seed"] <= last else []:
+            if row["verdict"] != "open":
+                counts[row["language"], row["level"], row["rule"], row["verdict"] in ("true", "useful")] += 1
+    print("| language | level | rule | right | of |")
+    print("|---|---|---|---|---|")
+    for kind in sorted({key[:3] for key in counts}):
+        right, wrong = counts[*kind, True], counts[*kind, False]
+        print("| " + " | ".join((*kind, str(right), str(right + wrong))) + " |")
 
 
 def tables(root):

@@ -95,17 +95,12 @@ bool is_of_other_device(const AutocastApi& api, const Function& f, const Call& c
     return device != kCuda && device != kUnknownDevice;
 }
 
-bool is_in_region(const RuleContext& context, const Function& f, const Call& call) {
-    return std::ranges::any_of(context.program.contexts(f, call),
-                               [](const Context& around) { return around.enabled == Switch::on; });
-}
-
 Severity severity_of(const RuleContext& context, const AutocastApi& api, const Function& f,
                      const Call& call) {
     if (is_cuda_guarded(f, call.block) || (autocast_call(call) && upcasts_inside(f, call)))
         return Severity::note;
-    return is_of_other_device(api, f, call) || is_in_region(context, f, call) ? Severity::warning
-                                                                              : Severity::note;
+    const bool matters = is_of_other_device(api, f, call) || context.program.enabled_context(f, call);
+    return matters ? Severity::warning : Severity::note;
 }
 
 void check(const RuleContext& context, Findings& out) {

@@ -41,12 +41,13 @@ bool carries_mask(const Call& call) {
            any_of(leaf(call.name.str()), kKeeps);
 }
 
+// Whether the operand is such a mask: found through the calls that carry one, and moves between.
 bool is_mask(const Function& f, const Operand& value, DType dtype, int depth = 8) {
     const Call* call = producer(f, value);
     if (!call || depth == 0 || !carries_mask(*call)) return false;
-    return std::ranges::any_of(call->args, [&](const Operand& argument) {
-        return is_lowest(f, argument, dtype) || is_mask(f, argument, dtype, depth - 1);
-    });
+    for (const Operand& argument : call->args)
+        if (is_lowest(f, argument, dtype) || is_mask(f, argument, dtype, depth - 1)) return true;
+    return false;
 }
 
 // A quick look before the dtypes are followed.

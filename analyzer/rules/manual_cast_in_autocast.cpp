@@ -17,7 +17,10 @@
 
 #include <algorithm>
 #include <array>
+#include <compare>
+#include <set>
 #include <unordered_set>
+#include <vector>
 
 #include "analyzer/analyses/arguments.hpp"
 #include "analyzer/analyses/autograd_classes.hpp"
@@ -132,58 +135,73 @@ void report(const RuleContext& context, const Function& f, const Call& cast, con
 }
 
 // Whether an op that the region runs in fp32 takes a value, here or in the functions that get it. Products round their
-// inputs to half anyway, and what they return is half.
+// inputs to half anyway, and what they return is half. Each value on the way is looked at once, the nearest ones first.
 class Wideners {
 public:
     Wideners(const RuleContext& context, const Context& region)
         : program_(context.program), policy_(policy_of(context, region)) {}
 
-    bool take(const Function& f, const Call& cast) const { return policy_ && take_result(f, cast, 0); }
+    bool take(const Function& f, const Call& cast) {
+        if (!policy_) return false;
+        std::vector<Value> nearest{{&f, index_of(f, cast), kNone}};
+        for (std::size_t depth = 0; depth < kMostCalls && !nearest.empty(); ++depth) {
+            std::vector<Value> next;
+            for (const Value& value : nearest)
+                if (takes(value, next)) return true;
+            nearest = std::move(next);
+        }
+        return false;
+    }
 
 private:
     static constexpr std::size_t kMostCalls = 6;
 
-    bool is_wide(const Call& call) const {
+    // The result of a call, or a parameter.
+    struct Value {
+        const Function* function;
+        std::int32_t call;
+        std::int32_t param;
+        auto operator<=>(const Value&) const = default;
+
+        bool is(const Operand& operand) const {
+            const Operand& value = moved_from(*function, operand);
+            return call != kNone ? value.call == call : value.param == param && value.refers.empty();
+        }
+    };
+
+    bool runs_in_fp32(const Call& call) const {
         constexpr std::array<Category, 3> kWide{Category::fp32, Category::fp32_set_opt_dtype,
                                                 Category::fp32_append_dtype};
         return std::ranges::find(kWide, policy_->category(call.op)) != kWide.end();
     }
 
-    bool take_result(const Function& f, const Call& made, std::size_t depth) const {
-        const std::int32_t index = index_of(f, made);
-        return take(f, [&](const Operand& value) { return value.call == index; }, depth);
-    }
-
-    bool take(const Function& f, const OperandTest& is_it, std::size_t depth) const {
-        const auto comes_from_it = [&](const Operand& value) { return is_it(moved_from(f, value)); };
-        return depth < kMostCalls &&
-               std::ranges::any_of(
-                   f.calls,
-                   [&](const Call& call) {
-                       if (only_moves(call) || std::ranges::none_of(call.args, comes_from_it)) return false;
-                       if (is_wide(call)) return true;
-                       if (policy_->category(call.op) == Category::lower) return false;
-                       return take_in(call, comes_from_it, depth + 1) ||
-                              (is_low_precision(call.result.dtype) && take_result(f, call, depth + 1));
-                   });
-    }
-
-    // A function of the program, which gets the value as one of its parameters.
-    bool take_in(const Call& call, const OperandTest& is_it, std::size_t depth) const {
-        const Function* const callee = program_.definition(call.callee);
-        if (!callee) return false;
-        const Passed passed(call, *callee);
-        for (std::size_t p = 0; p < callee->params.size(); ++p) {
-            const auto is_param = [&](const Operand& value) {
-                return value.param == static_cast<std::int32_t>(p) && value.refers.empty();
-            };
-            if (passed[p] && is_it(*passed[p]) && take(*callee, is_param, depth)) return true;
+    // Whether such an op takes this value; what other calls make of it is added to `next`.
+    bool takes(const Value& value, std::vector<Value>& next) {
+        if (!seen_.insert(value).second) return false;
+        const auto is_it = [&](const Operand& operand) { return value.is(operand); };
+        for (const Call& call : value.function->calls) {
+            if (only_moves(call) || std::ranges::none_of(call.args, is_it)) continue;
+            if (runs_in_fp32(call)) return true;
+            if (policy_->category(call.op) == Category::lower) continue;
+            add_parameters(call, is_it, next);
+            if (is_low_precision(call.result.dtype))
+                next.push_back({value.function, index_of(*value.function, call), kNone});
         }
         return false;
     }
 
+    // Of a function of the program, which gets the value.
+    void add_parameters(const Call& call, const OperandTest& is_it, std::vector<Value>& next) const {
+        const Function* const callee = program_.definition(call.callee);
+        if (!callee) return;
+        const Passed passed(call, *callee);
+        for (std::size_t p = 0; p < callee->params.size(); ++p)
+            if (passed[p] && is_it(*passed[p])) next.push_back({callee, kNone, static_cast<std::int32_t>(p)});
+    }
+
     const Program& program_;
     const Policy* policy_;
+    std::set<Value> seen_;
 };
 
 // DeepSpeed keeps the weights of its engine in half by a configuration, and wants its inputs so.
