@@ -4,6 +4,7 @@
 #include <cstring>
 #include <iterator>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "instrument/torch/tensors.hpp"
@@ -90,6 +91,18 @@ std::optional<Overlap> overlap(const std::uint16_t* wide, std::int64_t n, std::i
     return Overlap{offset, begin, length};
 }
 
+// Each tensor gets a slice that no tensor before it has, if there is one.
+void share_out(std::vector<std::vector<Masters::Slice>>& found) {
+    std::set<std::pair<const void*, std::int64_t>> taken;
+    for (std::vector<Masters::Slice>& own : found) {
+        const auto first = std::find_if(own.begin(), own.end(),
+                                        [&](const auto& slice) { return taken.count(slice.place()) == 0; });
+        if (first != own.end()) std::rotate(own.begin(), first, first + 1);
+        if (!own.empty()) taken.insert(own.front().place());
+        if (own.size() > kMostFound) own.erase(own.begin() + kMostFound, own.end());
+    }
+}
+
 }  // namespace
 
 Masters::Slice::Slice(const at::Tensor& wide, std::int64_t offset, std::int64_t begin, std::int64_t length)
@@ -132,32 +145,37 @@ void Masters::saw(const at::Tensor& t) {
     Seen& seen = t.device().is_cpu() ? seen_ : elsewhere_;
     if (seen.count(storage)) return;  // the weak pointer keeps the address in use
     if (seen_.size() + elsewhere_.size() >= sweep_at_) sweep();
-    seen.emplace(storage, c10::weak_intrusive_ptr<c10::StorageImpl>(
-                              c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(storage)));
+    seen.emplace(storage, Storage{c10::weak_intrusive_ptr<c10::StorageImpl>(
+                                      c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(storage)),
+                                  number_++});
 }
 
 void Masters::sweep() {
     for (Seen* const seen : {&seen_, &elsewhere_})
         for (auto it = seen->begin(); it != seen->end();)
-            it = it->second.expired() ? seen->erase(it) : std::next(it);
+            it = it->second.weak.expired() ? seen->erase(it) : std::next(it);
     sweep_at_ = std::max<std::size_t>(1024, 2 * (seen_.size() + elsewhere_.size()));
 }
 
 std::size_t Masters::largest_elsewhere(const std::unordered_set<const c10::StorageImpl*>& others) {
     const std::lock_guard lock(mutex_);
     std::size_t largest = 0;
-    for (const auto& [address, weak] : elsewhere_) {
+    for (const auto& [address, seen] : elsewhere_) {
         if (others.count(address)) continue;
-        if (const auto storage = weak.lock()) largest = std::max(largest, storage->nbytes());
+        if (const auto storage = seen.weak.lock()) largest = std::max(largest, storage->nbytes());
     }
     return largest;
 }
 
 std::vector<at::Tensor> Masters::alive() {
     const std::lock_guard lock(mutex_);
+    std::vector<const Storage*> ordered;
+    for (const auto& [address, seen] : seen_) ordered.push_back(&seen);
+    std::sort(ordered.begin(), ordered.end(),
+              [](const Storage* a, const Storage* b) { return a->number < b->number; });
     std::vector<at::Tensor> all;
-    for (const auto& [address, weak] : seen_) {
-        c10::intrusive_ptr<c10::StorageImpl> storage = weak.lock();
+    for (const Storage* const seen : ordered) {
+        c10::intrusive_ptr<c10::StorageImpl> storage = seen->weak.lock();
         if (!storage || !storage->data()) continue;
         const auto n = static_cast<std::int64_t>(storage->nbytes() / sizeof(float));
         all.push_back(flat_over(c10::Storage(std::move(storage)), at::kFloat, 0, n));
@@ -174,7 +192,7 @@ std::vector<std::vector<Masters::Slice>> Masters::find(const std::vector<at::Ten
     std::vector<int> tries(low.size());
     const auto compare = [&](const at::Tensor& wide, const at::Tensor& rounded, std::int64_t i,
                              std::size_t index, std::int64_t at) {
-        if (sought[index].scalar_type() != rounded.scalar_type() || found[index].size() >= kMostFound) return;
+        if (sought[index].scalar_type() != rounded.scalar_type()) return;
         if (++tries[index] > kMostTries) return;
         const auto* const values = static_cast<const std::uint16_t*>(rounded.data_ptr());
         const auto part = overlap(values, rounded.numel(), i, sought[index], at);
@@ -200,6 +218,7 @@ std::vector<std::vector<Masters::Slice>> Masters::find(const std::vector<at::Ten
             if (std::any_of(sought.begin(), sought.end(),
                             [type](const at::Tensor& t) { return t.scalar_type() == type; }))
                 look(wide, type);
+    share_out(found);
     return found;
 }
 

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "instrument/torch/compat.hpp"
@@ -26,6 +27,10 @@ public:
         at::Tensor wide() const;
         at::Tensor of(const at::Tensor& low) const;  // the part of the 16-bit tensor that it rounds to
         std::int64_t length() const { return length_; }
+        // Where its memory begins: equal for two slices of the same values.
+        std::pair<const void*, std::int64_t> place() const {
+            return {storage_._unsafe_get_target(), offset_};
+        }
 
     private:
         c10::weak_intrusive_ptr<c10::StorageImpl> storage_;
@@ -34,8 +39,9 @@ public:
 
     // fp32 memory that an op outside of forward and backward has made or written.
     void saw(const at::Tensor&);
-    // For each 16-bit tensor what may be its master: the same bits after rounding, and unless `allow_exact` more bits
-    // before. Linear in the fp32 memory that was seen and in `low`.
+    // For each 16-bit tensor what may be its master, the likeliest first: the same bits after rounding, and unless
+    // `allow_exact` more bits before. Linear in the fp32 memory that was seen and in `low`. Of tensors with the same
+    // bits, such as the gains of norms, the nth has the nth memory that was seen.
     std::vector<std::vector<Slice>> find(const std::vector<at::Tensor>& low, bool allow_exact);
 
     // The bytes of the largest fp32 memory that is not on the CPU, apart from `others`.
@@ -47,13 +53,18 @@ public:
     static bool carries_more(const at::Tensor& wide, const at::Tensor& low);
 
 private:
-    using Seen = std::unordered_map<const c10::StorageImpl*, c10::weak_intrusive_ptr<c10::StorageImpl>>;
+    struct Storage {
+        c10::weak_intrusive_ptr<c10::StorageImpl> weak;
+        std::uint64_t number;  // in the order in which they were seen
+    };
+    using Seen = std::unordered_map<const c10::StorageImpl*, Storage>;
 
-    std::vector<at::Tensor> alive();
+    std::vector<at::Tensor> alive();  // those on the CPU, in that order
     void sweep();
 
     std::mutex mutex_;
     Seen seen_, elsewhere_;
+    std::uint64_t number_ = 0;
     std::size_t sweep_at_ = 1024;  // elements of both
 };
 

@@ -13,11 +13,9 @@ from traced import LONG, PYTHON, ROOT, TRACE, TracedTest, needs_torch
 FOLDER = os.path.join(ROOT, "testdata/programs/updates")
 MASTERS = ("apex-o2", "flat-buffer", "zero-bf16", "sharded", "foreach", "clones", "assigned", "post-hook", "kernel",
            "reloaded")
-# Broken ones that a mode cannot prove: a kernel that bypasses the dispatcher writes the twin's weights too; masters
-# that are made anew in every step (foreach, assigned) cannot be told from a healthy run that parts from its twin,
-# unless nearly all of them show it; without a twin, weights that are copied and move a little may be rounded
-# stochastically.
-UNPROVEN = {"trajectory": {"kernel", "foreach", "assigned"},
+# Broken ones that a mode cannot prove: a kernel that bypasses the dispatcher writes the twin's weights too; without a
+# twin, weights that are copied and move a little may be rounded stochastically.
+UNPROVEN = {"trajectory": {"kernel"},
             "watch": {"flat-buffer", "sharded", "foreach", "assigned"}}
 
 
@@ -37,12 +35,14 @@ class Updates(TracedTest):
     def check_masters(self, mode, cases):
         program = os.path.join(FOLDER, "masters.py")
         for case in cases:
+            # The twin cannot follow a kernel that bypasses the dispatcher, and the gate says so: inconclusive.
+            silent = (3 if (mode, case) == ("trajectory", "kernel") else 0, [])
             with self.subTest(case=case, mode=mode):
-                self.assertEqual(self.judged(mode, program, "--case", case), (0, []))
+                self.assertEqual(self.judged(mode, program, "--case", case), silent)
             with self.subTest(case=case, mode=mode, broken=True):
                 code, found = self.judged(mode, program, "--case", case, "--broken")
                 if case in UNPROVEN[mode]:
-                    self.assertEqual((code, found), (0, []))
+                    self.assertEqual((code, found), silent)
                     continue
                 self.assertEqual((code, len(found)), (1 if mode == "trajectory" else code, 1), found)
                 self.assertRegex(found[0], "^MPT040 (weights are updated in .* without an fp32 master|the fp32 copies)")
