@@ -16,6 +16,7 @@
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/analyses/tensor_dtypes.hpp"
 #include "analyzer/analyses/trials.hpp"
+#include "analyzer/analyses/unreached.hpp"
 #include "analyzer/region/classes.hpp"
 
 namespace mp::lint {
@@ -71,6 +72,9 @@ public:
         for (const Function* f : context.program.functions()) {
             if (is_python(*f)) {
                 has_python_ = true;
+                for (const Definition& d : f->definitions)
+                    if (leaf(d.value.refers.str()) == "apply")
+                        applied_as_[d.value.refers].push_back(d.name.str());
                 makes_half_ = makes_half_ || (code_kind(context, f->span.file) == CodeKind::product &&
                                               std::ranges::any_of(f->calls, lint::makes_half));
             } else {
@@ -132,6 +136,13 @@ public:
     bool are_variants(const Function& a, const Function& b) const {
         return place_of(a) == place_of(b) || (a.name == b.name && !a.template_args.empty());
     }
+    // What the program calls X.apply of this class: `pool = X.apply` in a module.
+    std::vector<std::string_view> names_of_apply(Symbol apply) const {
+        std::vector<std::string_view> names{apply.str()};
+        if (const auto known = applied_as_.find(apply); known != applied_as_.end())
+            names.insert(names.end(), known->second.begin(), known->second.end());
+        return names;
+    }
     bool has_python() const { return has_python_; }
     bool makes_half() const { return makes_half_; }
 
@@ -148,6 +159,7 @@ private:
     std::unordered_map<Place, std::vector<const Function*>, PlaceHash> variants_;
     std::unordered_map<Symbol, std::vector<const Function*>> specialised_;
     std::unordered_map<Symbol, std::vector<const Function*>> named_;
+    std::unordered_map<Symbol, std::vector<std::string_view>> applied_as_;
     bool has_python_ = false;
     bool makes_half_ = false;
 };
@@ -249,6 +261,26 @@ std::vector<PythonCaller> python_calls(const Program& program, std::string_view 
     return calls;
 }
 
+// run = module.run_gpu if x.is_cuda else module.run_cpu
+bool is_handed_on(const Program& program, std::string_view name) {
+    return std::ranges::any_of(program.units(), [&](const Unit& unit) {
+        return unit.language == Language::python &&
+               std::ranges::any_of(unit.taken, [&](Symbol taken) { return leaf(taken.str()) == name; });
+    });
+}
+
+// Of a module of which Python calls other functions.
+bool is_unused_export(const Program& program, const Function& f) {
+    const std::span<const Exported> all = program.exported();
+    const auto own = std::ranges::find(all, f.usr, &Exported::usr);
+    if (own == all.end()) return false;
+    const std::string_view name = own->name.str();
+    if (!python_calls(program, name).empty() || is_handed_on(program, name)) return false;
+    return std::ranges::any_of(all, [&](const Exported& other) {
+        return other.module == own->module && !program.callers(other.usr).empty();
+    });
+}
+
 struct PythonCallers {
     std::vector<PythonCaller> calls;  // that lead to the function
     bool are_all = true;              // no caller is unknown
@@ -267,7 +299,7 @@ PythonCallers python_callers(const Program& program, const Function& f) {
         for (PythonCaller& call : calls) call.host = at;
         found.calls.insert(found.calls.end(), calls.begin(), calls.end());
         const std::span<const Call* const> callers = program.callers(at->usr);
-        if (calls.empty() && callers.empty()) found.are_all = false;
+        if (calls.empty() && callers.empty() && !is_unused_export(program, *at)) found.are_all = false;
         for (const Call* caller : callers) {
             const Function* owner = program.owner(*caller);
             if (!owner) {
@@ -302,8 +334,8 @@ Passes by(const RuleContext& context, const Function& f, const Call& call) {
 template <typename Visit>
 void for_each_apply(const RuleContext& context, const Function& forward, Visit visit) {
     if (forward.parent_class.empty()) return;
-    const std::string apply = std::string(forward.parent_class.str()) + ".apply";
-    const std::array<std::string_view, 1> names{apply};
+    const Symbol apply(std::string(forward.parent_class.str()) + ".apply");
+    const std::vector<std::string_view> names = native_code_of(context).names_of_apply(apply);
     for_each_call(context.program, name_in(names), visit);
 }
 
@@ -362,6 +394,17 @@ bool is_fp32_parameter(const RuleContext& context, const Function& f, const Oper
     });
 }
 
+// Each apply() of the autograd function is in a module that the program does not use.
+bool is_applied_for_nothing(const RuleContext& context, const PythonCaller& caller) {
+    if (!is_of_autograd_function(*caller.function)) return false;
+    bool all = true, any = false;
+    for_each_apply(context, *forward_of(context, caller.function), [&](const Function& f, const Call&) {
+        any = true;
+        all = all && !f.parent_class.empty() && is_unused_class(context, f.parent_class);
+    });
+    return any && all;
+}
+
 bool passes_fp32(const RuleContext& context, const PythonCaller& caller) {
     if (!caller.host) return false;
     const auto at = dispatched(context.program, *caller.host);
@@ -385,10 +428,17 @@ bool runs_in_fp32(const RuleContext& context, const PythonCaller& caller) {
            is_applied_in_fp32(context, forward) || passes_fp32(context, caller);
 }
 
-// Whether something there may make the tensors half that the call gets: a region, or a model that is cast. What gets
-// its tensors otherwise than from a model, an optimizer for one, is not followed.
+// apex.amp.initialize, a Trainer, FSDP: which of the model's tensors are half is not followed.
+bool trains_in_half(const RuleContext& context) {
+    return std::ranges::any_of(engines_of(context), [&](const Engine& engine) {
+        return !is_wide(engine.dtype) && code_kind(context, engine.at.file) == CodeKind::product;
+    });
+}
+
+// Whether something there may make the tensors half that the call gets: a region, a model that is cast, or what trains
+// the model. What gets its tensors otherwise than from a model, an optimizer for one, is not followed.
 bool may_get_half(const RuleContext& context, const PythonCaller& caller) {
-    if (!is_of_autograd_function(*caller.function)) return true;
+    if (!is_of_autograd_function(*caller.function) || trains_in_half(context)) return true;
     const auto may = [&](const Function& f, const Call& call) {
         const auto regions = context.program.contexts(f, call);
         const bool open =
@@ -426,6 +476,15 @@ HalfEvidence half_evidence(const RuleContext& context, const Function& f) {
         return {HalfRuns::offered, Note{wide->span, "the program calls this variant, which is wide, alone"}};
     if (code.has_python() && !code.makes_half())
         return {HalfRuns::unmade, Note{f.span, "the Python code of this program makes no half value"}};
+    if (callers.are_all && callers.calls.empty())
+        return {HalfRuns::unpassed,
+                Note{f.span, "it is offered to Python, and no Python of this program calls it"}};
+    const auto is_unused = [&](const PythonCaller& caller) {
+        return is_applied_for_nothing(context, caller);
+    };
+    if (callers.are_all && std::ranges::all_of(callers.calls, is_unused))
+        return {HalfRuns::unpassed,
+                Note{callers.calls.front().call->span, "this program uses no module that comes here"}};
     const auto may_be_half = [&](const PythonCaller& caller) { return may_get_half(context, caller); };
     if (callers.are_all && !callers.calls.empty() && std::ranges::none_of(callers.calls, may_be_half))
         return {HalfRuns::unpassed, Note{callers.calls.front().call->span,

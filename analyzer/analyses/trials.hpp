@@ -24,7 +24,9 @@ bool only_measures(const RuleContext&, Symbol file);
 // Whether a call has this name, or code takes a value of this name: main(), Thread(target=worker), {"sft": train_sft}.
 bool is_named(const Program&, std::string_view name);
 
-// A function of a script that nothing in the program calls or names, while the script's own statements call others.
+// A function of a script that nothing in the program calls or names, while the script's own statements call others. In
+// C++ and CUDA one that nothing reaches, in a program that has a main() or offers functions to Python; what other
+// languages can call, methods and operators count as reached.
 bool is_never_called(const RuleContext&, const Function&);
 
 // What the function makes and no statement of the file reads: an optimizer that takes no step. Statements of a module

@@ -130,6 +130,7 @@ bool keeps_library(const Callee& callee, const clang::FunctionDecl& f) {
     if (is_torch(scope)) return keeps_torch(scope, name, f);
     if (scope == "c10d") return !is_bookkeeping(name);
     if (scope == "cuda") return name.find("atomic") != std::string_view::npos;
+    if (scope == "pybind11") return name == "pybind11::module_::def";
     const bool constructor = llvm::isa<clang::CXXConstructorDecl>(f);
     if (scope == "cub" || scope == "thrust" || scope == "cooperative_groups" || scope == "nvcuda" ||
         scope == "cutlass" || scope == "cute" || scope == "cudnn_frontend")

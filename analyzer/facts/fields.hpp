@@ -253,6 +253,7 @@ void fields(V& v, F& f) {
     v("headers", f.headers);
     v("passes", f.passes);
     v("flags", f.flags);
+    v("taken", f.taken);
 }
 
 }  // namespace mp::lint

@@ -363,6 +363,9 @@ struct Unit {
     Symbol headers;              // "toolkit 13.0", "stubs": which CUDA headers were used; empty for C++
     std::vector<Symbol> passes;  // "host", "device sm_80"
     std::vector<Symbol> flags;   // numerics flags recorded, not forwarded: "--use_fast_math", "-ftz=true"
+    // Used otherwise than by a call, in order: in C++ functions, in Python what modules and classes are and hold
+    // ("ext.run").
+    std::vector<Symbol> taken;
     Coverage coverage;
     std::vector<Function> functions;
     std::vector<Dependency> dependencies;  // every file it read

@@ -69,6 +69,7 @@ private:
     Value eval(Node node);
     Value eval_children(Node node);
     Value eval_attribute(Node node);
+    void note_use(const Value& v, Node node);
     Value attribute_of_value(const Value& object, Node node, Node leaf);
     Symbol part_of(const Value& object, Symbol leaf);
     Value eval_subscript(Node node);

@@ -198,6 +198,7 @@ Builder::Callee Builder::callee_of(const Value& value, Node node) {
 }
 
 Builder::Callee Builder::resolve(Node function) {
+    if (function.kind() == Kind::identifier) return callee_of(load(function), function);
     if (function.kind() != Kind::attribute) return callee_of(eval(function), function);
     const Node object_node = function.part(Part::object), leaf_node = function.part(Part::attribute);
     const Value object = eval(object_node);

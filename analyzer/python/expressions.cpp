@@ -59,8 +59,11 @@ bool Builder::is_plain(const Value& v) {
 
 Value Builder::eval(Node node) {
     switch (node.kind()) {
-        case Kind::identifier:
-            return load(node);
+        case Kind::identifier: {
+            const Value v = load(node);
+            note_use(v, node);
+            return v;
+        }
         case Kind::integer:
         case Kind::float_: {
             const auto n = number_of(node.text());
@@ -200,7 +203,16 @@ void Builder::return_items(Node node, const Value& item, Node shown, bool delega
 
 Value Builder::eval_attribute(Node node) {
     const Value object = eval(node.part(Part::object));
-    return attribute_of_value(object, node, node.part(Part::attribute));
+    Value v = attribute_of_value(object, node, node.part(Part::attribute));
+    if (!object.entity.empty()) note_use(v, node);
+    return v;
+}
+
+// What is not called here: run = ext.run_gpu if x.is_cuda else ext.run_cpu
+void Builder::note_use(const Value& v, Node node) {
+    const std::string_view entity = v.entity.str();
+    if (entity.empty() || node.parent().kind() == Kind::attribute || entity.starts_with("torch.")) return;
+    file_.unit.taken.push_back(v.entity);
 }
 
 Value Builder::attribute_of_value(const Value& object, Node node, Node leaf_node) {

@@ -38,6 +38,9 @@ Unit extract_parsed(const Source& source) {
     std::sort(unit.functions.begin(), unit.functions.end(), [](const Function& a, const Function& b) {
         return a.span != b.span ? a.span < b.span : a.name.str() < b.name.str();
     });
+    const auto by_name = [](Symbol a, Symbol b) { return a.str() < b.str(); };
+    std::sort(unit.taken.begin(), unit.taken.end(), by_name);
+    unit.taken.erase(std::unique(unit.taken.begin(), unit.taken.end()), unit.taken.end());
     count_errors(file.tree, unit.coverage);
     if (unit.coverage.errors > 0) unit.state = UnitState::partial;
     return unit;

@@ -437,6 +437,7 @@ void Builder::visit_class(Node node, const std::vector<Node>& decorators) {
     const Node name = node.part(Part::name);
     if (!name) return;
     std::vector<Symbol> bases;
+    const std::size_t taken = file_.unit.taken.size();
     for (const Node base : node.part(Part::superclasses).children()) {
         if (base.is_token() || base.kind() == Kind::keyword_argument) continue;
         const Value v = eval(base);
@@ -445,6 +446,7 @@ void Builder::visit_class(Node node, const std::vector<Node>& decorators) {
         else
             bases.push_back(file_.text_of(base));
     }
+    file_.unit.taken.resize(taken);  // a class that only others derive from is not used
     const Symbol qualified = file_.names.join(scope_.prefix, name.text());
     assign_name(file_.names.of(name), entity_value(qualified, Binding::Kind::class_));
     ClassInfo& type = file_.classes.add(file_, qualified, node, std::move(bases));

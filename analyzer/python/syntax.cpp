@@ -122,7 +122,7 @@ struct Tree::Builder {
             return missing(node);
         const TSSymbol symbol = ts_node_symbol(node);
         item.kind = symbol < grammar.kinds.size() ? grammar.kinds[symbol] : Kind::error;
-        if (item.kind == Kind::comment) return false;
+        if (item.kind == Kind::comment || item.kind == Kind::line_continuation) return false;
         const TSPoint from = ts_node_start_point(node), to = ts_node_end_point(node);
         item.line = from.row + 1, item.column = from.column + 1;
         item.end_line = to.row + 1, item.end_column = to.column + 1;

@@ -25,14 +25,15 @@ namespace mp::lint::python {
     X(format_specifier) X(function_definition) X(future_import_statement) X(generator_expression)   \
     X(global_statement) X(identifier) X(if_clause) X(if_statement) X(import_from_statement)         \
     X(import_prefix) X(import_statement) X(integer) X(interpolation) X(keyword_argument)            \
-    X(keyword_separator) X(lambda) X(lambda_parameters) X(list) X(list_comprehension)               \
-    X(list_pattern) X(list_splat) X(list_splat_pattern) X(match_statement) X(module)                \
-    X(named_expression) X(nonlocal_statement) X(none) X(not_operator) X(pair) X(parameters)         \
-    X(parenthesized_expression) X(pass_statement) X(pattern_list) X(positional_separator)           \
-    X(raise_statement) X(relative_import) X(return_statement) X(set) X(set_comprehension) X(slice)  \
-    X(string) X(string_content) X(subscript) X(try_statement) X(tuple) X(tuple_pattern) X(type)     \
-    X(typed_default_parameter) X(typed_parameter) X(unary_operator) X(while_statement)              \
-    X(wildcard_import) X(with_clause) X(with_item) X(with_statement) X(yield)
+    X(keyword_separator) X(lambda) X(lambda_parameters) X(line_continuation) X(list)                \
+    X(list_comprehension) X(list_pattern) X(list_splat) X(list_splat_pattern) X(match_statement)    \
+    X(module) X(named_expression) X(nonlocal_statement) X(none) X(not_operator) X(pair)             \
+    X(parameters) X(parenthesized_expression) X(pass_statement) X(pattern_list)                     \
+    X(positional_separator) X(raise_statement) X(relative_import) X(return_statement) X(set)        \
+    X(set_comprehension) X(slice) X(string) X(string_content) X(subscript) X(try_statement)         \
+    X(tuple) X(tuple_pattern) X(type) X(typed_default_parameter) X(typed_parameter)                 \
+    X(unary_operator) X(while_statement) X(wildcard_import) X(with_clause) X(with_item)             \
+    X(with_statement) X(yield)
 // clang-format on
 
 enum class Kind : std::uint8_t {
@@ -93,7 +94,7 @@ public:
     std::uint32_t end_index() const;                // of the first node after it
 
     Node part(Part) const;              // the first of this name; null when absent
-    Children children() const;          // named ones and operators, without comments
+    Children children() const;          // named ones and operators, without comments and line ends
     Node child(std::uint32_t n) const;  // the n-th named child; null when there are fewer
     Node operator_token() const;        // the unnamed child that is the operator
     bool is_part(Part) const;

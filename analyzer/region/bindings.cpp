@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 #include "analyzer/region/calls.hpp"
 #include "analyzer/region/python_regions.hpp"
@@ -41,7 +43,8 @@ std::optional<Library> library_of(std::string_view name) {
     return Library{stub->substr(at + 1), tag == "lib" || tag == "fragment" ? "" : tag};
 }
 
-// The module of "pybind11_init_NAME"; empty when the name is a macro that the build system defines.
+// The module of "pybind11_init_NAME"; empty when the name is a macro that the build system defines, or when it is a
+// helper that registers functions in a module.
 std::optional<std::string_view> module_exported_by(std::string_view name) {
     const auto module = after(name, "pybind11_init_");
     if (!module) return std::nullopt;
@@ -64,10 +67,11 @@ public:
     explicit Bindings(std::vector<Unit>& units) {
         for (Unit& unit : units) {
             if (unit.language == Language::python) continue;
-            for (Function& f : unit.functions) read(f);
+            for (Function& f : unit.functions) read(unit, f);
         }
     }
     bool empty() const { return exports_.empty(); }
+    std::vector<Exported> take() { return std::move(exported_); }
 
     void connect(const Function& f, Call& call) const {
         const std::string_view name = call.name.str();
@@ -87,32 +91,43 @@ public:
     }
 
 private:
-    void read(Function& f) {
+    void read(const Unit& unit, Function& f) {
         const std::string_view name = leaf(f.name.str());
-        if (const auto module = module_exported_by(name)) {
-            for (Call& c : f.calls)
-                if (leaf(c.name.str()) == "def" && c.args.size() > 1)
-                    add(std::string(*module) + "." + std::string(exported_name(c.args[1])), c, {});
-        } else if (const auto library = library_of(name)) {
-            for (Call& c : f.calls)
-                if (is_within_library(c.name.str()) && c.args.size() > 1)
-                    add("torch.ops." + std::string(library->space) + "." +
-                            std::string(exported_name(c.args[1])),
-                        c, library->key);
+        const auto library = library_of(name);
+        const std::string_view module = module_exported_by(name).value_or("");
+        for (Call& c : f.calls) {
+            if (c.args.size() < 2 || c.lambdas.empty()) continue;
+            const std::string own = "." + std::string(exported_name(c.args[1]));
+            if (library && is_within_library(c.name.str())) {
+                if (library->key != "Meta")
+                    add("torch.ops." + std::string(library->space) + own, take_function(f, c), library->key);
+            } else if (c.name.str() == "pybind11::module_::def") {
+                const Symbol usr = take_function(f, c);
+                add(std::string(module) + own, usr, {});
+                // Builds often call a module what its file is called: roi_align_cuda.cpp.
+                if (module.empty()) add(stem(unit.path.str()) + own, usr, {});
+            }
         }
     }
 
-    void add(const std::string& name, Call& call, std::string_view key) {
-        if (call.lambdas.empty() || key == "Meta") return;
+    static std::string stem(std::string_view path) { return std::filesystem::path(path).stem().string(); }
+
+    // Of a call that registers a function, which does not call it.
+    Symbol take_function(const Function& module, Call& call) {
         const Symbol usr = call.lambdas.front();
-        call.lambdas.clear();  // registering a function does not call it
+        call.lambdas.clear();
+        exported_.push_back({usr, module.usr, Symbol(exported_name(call.args[1]))});
+        return usr;
+    }
+
+    void add(const std::string& name, Symbol usr, std::string_view key) {
         const auto [entry, is_new] = exports_.try_emplace(name, Export{usr, key == "CUDA"});
         // If an op has several kernels, the CUDA kernel is used, because regions are mostly for
         // CUDA.
         if (!is_new && key == "CUDA" && !entry->second.cuda)
             entry->second = {usr, true};
-        else if (!is_new && name.front() == '.' && entry->second.usr != usr)
-            entry->second.usr = {};  // two modules without a name export it
+        else if (!is_new && !name.starts_with("torch.ops.") && entry->second.usr != usr)
+            entry->second.usr = {};  // two modules of a name, or without one, export it
     }
 
     Symbol find(const std::string& name) const {
@@ -143,6 +158,7 @@ private:
         Symbol usr;
         bool cuda = false;
     };
+    std::vector<Exported> exported_;
     std::unordered_map<std::string, Export> exports_;  // key: "ext.f", or ".f" for a module without a known
                                                        // name
 };
@@ -156,12 +172,12 @@ std::optional<RegisteredOp> registered_op(const Function& f, const Call& call) {
     return RegisteredOp{library->space, library->key, exported_name(call.args[1])};
 }
 
-void link_bindings(std::vector<Unit>& units) {
+std::vector<Exported> link_bindings(std::vector<Unit>& units) {
     const bool python =
         std::ranges::any_of(units, [](const Unit& u) { return u.language == Language::python; });
-    if (!python) return;
-    const Bindings bindings(units);
-    if (bindings.empty()) return;
+    if (!python) return {};
+    Bindings bindings(units);
+    if (bindings.empty()) return {};
     std::unordered_map<Symbol, bool> defined;
     for (const Unit& unit : units)
         for (const Function& f : unit.functions) defined.emplace(f.usr, true);
@@ -171,6 +187,7 @@ void link_bindings(std::vector<Unit>& units) {
             for (Call& call : f.calls)
                 if (call.callee.empty() || !defined.contains(call.callee)) bindings.connect(f, call);
     }
+    return bindings.take();
 }
 
 }  // namespace mp::lint

@@ -2,7 +2,6 @@
 
 #include <future>
 
-#include "analyzer/region/bindings.hpp"
 #include "analyzer/region/contexts.hpp"
 #include "analyzer/region/dtypes.hpp"
 #include "analyzer/region/leaks.hpp"
@@ -14,8 +13,9 @@ namespace mp::lint {
 
 // Built in this order; each part depends only on the ones before it.
 struct Program::Impl {
-    Impl(std::vector<Unit> all, const RegionConfig& regions)
+    Impl(std::vector<Unit> all, std::vector<Exported> offered, const RegionConfig& regions)
         : units(std::move(all)),
+          exported(std::move(offered)),
           config(regions),
           graph(units),
           later(in_background([this] { return Rest{DTypes(graph), CallIndex(graph.functions())}; })),
@@ -32,6 +32,7 @@ struct Program::Impl {
     };
 
     std::vector<Unit> units;
+    std::vector<Exported> exported;
     RegionConfig config;
     Graph graph;
     std::future<Rest> later;
@@ -50,9 +51,9 @@ Program::~Program() = default;
 Program Program::link(std::vector<Unit> units, const RegionConfig& config, int threads) {
     Program program;
     link_names(units, threads);
-    link_bindings(units);
+    std::vector<Exported> exported = link_bindings(units);
     separate_namesakes(units);
-    program.impl_ = std::make_unique<Impl>(std::move(units), config);
+    program.impl_ = std::make_unique<Impl>(std::move(units), std::move(exported), config);
     return program;
 }
 
@@ -73,6 +74,8 @@ const Function* Program::owner(const Call& call) const {
     const std::uint32_t f = impl_->graph.owner(call);
     return f == Graph::kNobody ? nullptr : &impl_->graph.function(f);
 }
+
+std::span<const Exported> Program::exported() const { return impl_->exported; }
 
 std::span<const Context> Program::contexts(const Function& f, const Call& call) const {
     const std::uint32_t index = impl_->graph.index_of(f);

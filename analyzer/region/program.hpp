@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "analyzer/facts/model.hpp"
+#include "analyzer/region/bindings.hpp"
 #include "analyzer/region/call_index.hpp"
 #include "kernels/base/result.hpp"
 
@@ -81,7 +82,8 @@ public:
     const CallIndex& calls() const;                      // of all functions
     const Function* definition(Symbol usr) const;        // nullptr: the body is not in the program
     std::span<const Call* const> callers(Symbol usr) const;
-    const Function* owner(const Call&) const;  // the function a call belongs to
+    const Function* owner(const Call&) const;    // the function a call belongs to
+    std::span<const Exported> exported() const;  // from C++ to Python
 
     // Every distinct autocast state in which this call can run; never empty. A caller outside the
     // program counts as "off".

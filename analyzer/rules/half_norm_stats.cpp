@@ -44,9 +44,16 @@ std::string_view name_of_stat(Stat stat) {
 
 bool is_spread(Stat stat) { return stat == Stat::variance || stat == Stat::sum_of_squares; }
 
-// A variance leaves the range of fp16; a mean or an inverse root only loses bits.
-Severity severity_of(Stat stat, DType to) {
-    return is_spread(stat) ? error_if_proven(to) : Severity::warning;
+// A variance leaves the range of fp16; a mean or an inverse root only loses bits. An inverse root that scales a row and
+// is not kept for the backward pass loses no more than the row does when it is rounded.
+Severity severity_of(Stat stat, DType to, bool is_kept) {
+    if (is_spread(stat)) return error_if_proven(to);
+    return stat == Stat::rstd && !is_kept ? Severity::note : Severity::warning;
+}
+
+// Stored where another kernel can read it; __stcs and its like store their argument.
+bool is_kept(const Cast& c) {
+    return c.output || (c.purpose == Purpose::argument && leaf(c.function.str()).starts_with("__st"));
 }
 
 std::string cost(Stat stat, DType from, DType to) {
@@ -68,7 +75,7 @@ public:
 
     void cast(const Cast& c) {
         if (!is_low_precision(c.to) || !(is_wide(c.from) || is_integer(c.from))) return;
-        narrowed(c.span, c.source.stat, c.from, c.to, c.source);
+        narrowed(c.span, c.source, c.from, c.to, is_kept(c));
     }
 
     // A converting helper (cuda_cast<half2>(mean)): the cast itself is in its body.
@@ -76,7 +83,7 @@ public:
         if (c.args.size() != 1 || !is_wide(c.args[0].dtype) || !is_low_precision(c.result.dtype)) return;
         const Function* helper = context_.program.definition(c.callee);
         if (!helper || !narrows_its_argument(*helper)) return;
-        narrowed(c.span, c.args[0].stat, c.args[0].dtype, c.result.dtype, c.args[0]);
+        narrowed(c.span, c.args[0], c.args[0].dtype, c.result.dtype, false);
     }
 
     void inverted(const Call& c) {
@@ -137,14 +144,15 @@ private:
         });
     }
 
-    void narrowed(const SourceSpan& span, Stat stat, DType from, DType to, const Operand& source) {
+    void narrowed(const SourceSpan& span, const Operand& source, DType from, DType to, bool kept) {
+        const Stat stat = source.stat;
         if (stat < Stat::sum_of_squares) return;
         const bool is_average = stat == Stat::mean && !normalises(function_);
         if (is_average) return;
         std::string message = std::string(name_of_stat(stat));
         if (!source.name.empty()) message += quoted(source.name.str());
         message += " is narrowed to " + std::string(label(to)) + ": " + cost(stat, from, to);
-        report(span, severity_of(stat, to), std::move(message));
+        report(span, severity_of(stat, to, kept), std::move(message));
     }
 
     void report(const SourceSpan& span, Severity severity, std::string message,

@@ -30,6 +30,14 @@ TEST(Syntax, CommentsAreNoChildren) {
     EXPECT_FALSE(arguments.child(2));
 }
 
+TEST(Syntax, ContinuedLinesAreNoChildren) {
+    const Tree tree("x = a if \\\n  c else b\n", Symbol("a.py"));
+    const Node choice = tree.root().child(0).child(0).part(Part::right);
+    ASSERT_EQ(choice.kind(), Kind::conditional_expression);
+    EXPECT_EQ(choice.child(1).text(), "c");
+    EXPECT_EQ(choice.child(2).text(), "b");
+}
+
 TEST(Syntax, OperatorsAreTokens) {
     const Tree tree("a < b <= c\n", Symbol("a.py"));
     const Node comparison = tree.root().child(0).child(0);

@@ -45,6 +45,32 @@ TEST(Bindings, AModuleNamedByTheBuildIsFoundByWhatItExports) {
         << "a method of nobody knows what";
 }
 
+TEST(Bindings, AModuleNamedByTheBuildMayHaveTheNameOfItsFile) {
+    // Two modules offer an exp_op: only the file says which one is meant.
+    const auto module = [](std::string_view file, std::string_view function) {
+        return "unit " + std::string(file) + "\n  func 1:1 " + std::string(function) +
+               " usr=" + std::string(function) +
+               " params=[{tensor name=x}]\n    call 2:3 at::exp op=exp args=[{tensor param=0}]\n"
+               "  func 5:1 pybind11_init_mp_extension\n"
+               "    call 6:3 pybind11::module_::def kind=method args=[{object} {array int8 "
+               "text=\"\\\"exp_op\\\"\"}] lambdas=[" +
+               std::string(function) + "]\n";
+    };
+    const Program p = linked({module("csrc/fast.cpp", "fast_exp"), module("csrc/slow.cpp", "slow_exp"),
+                              program("pkg.fast.exp_op args=[{other param=0}]")});
+    EXPECT_EQ(states(p, "fast_exp", 0), "on:fp16");
+    EXPECT_EQ(states(p, "slow_exp", 0), "off");
+    ASSERT_EQ(p.exported().size(), 2u);
+    EXPECT_EQ(p.exported()[0].name.str(), "exp_op");
+}
+
+TEST(Bindings, AHelperOfAModuleOffersFunctionsToo) {
+    const std::string cpp =
+        extension("init_ops",
+                  "pybind11::module_::def kind=method args=[{object} {array int8 text=\"\\\"exp_op\\\"\"}]");
+    EXPECT_EQ(in_extension(cpp, "_backend.exp_op"), "on:fp16");
+}
+
 TEST(Bindings, TorchLibrariesAreFoundThroughTorchOps) {
     for (const std::string_view exporter :
          {"TORCH_LIBRARY_init_my_ops", "TORCH_LIBRARY_IMPL_init_my_ops_CUDA_12", "mp_library_lib_my_ops",
