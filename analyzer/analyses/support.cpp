@@ -45,6 +45,11 @@ void weigh_use(const RuleContext& context, const Function& function, Finding& fi
         finding.notes.push_back({constant->span, "this constant keeps the program from it"});
         return;
     }
+    if (const Call* call = call_that_excludes(context, function, finding.span)) {
+        finding.severity = Severity::note;
+        finding.notes.push_back({call->span, "what this call passes keeps it from running"});
+        return;
+    }
     const bool uncalled = is_never_called(context, function);
     if (!uncalled && !only_measures(context, finding.span.file)) return;
     finding.severity = Severity::note;

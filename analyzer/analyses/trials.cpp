@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 
+#include "analyzer/analyses/arguments.hpp"
 #include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/run_order.hpp"
 #include "analyzer/analyses/support.hpp"
@@ -260,6 +261,54 @@ const Definition* constant_that_excludes(const RuleContext& context, const Funct
                 return constant;
         }
     return nullptr;
+}
+
+namespace {
+
+// What a parameter has to be where control reaches a block: `if not logits:`.
+struct Required {
+    std::size_t parameter;
+    bool value;
+};
+
+std::vector<Required> required_at(const Function& f, std::uint32_t block) {
+    std::vector<Required> found;
+    for (std::size_t p = 0; p < f.params.size(); ++p)
+        for (const bool value : {true, false})
+            if (runs_only_if(f, block, f.params[p].name, value)) found.push_back({p, value});
+    return found;
+}
+
+// partial(criterion, logits=False)
+bool is_handed_on(const Program& program, const Function& f) {
+    return std::ranges::any_of(program.units(), [&](const Unit& unit) {
+        return std::ranges::find(unit.taken, f.usr) != unit.taken.end();
+    });
+}
+
+// The parameter's value in this call, where it is True or False.
+std::optional<bool> passed(const Call& call, const Function& callee, std::size_t parameter) {
+    const Parameter& p = callee.params[parameter];
+    if (const Operand* value = argument_for(call, callee, static_cast<std::int32_t>(parameter)))
+        return truth_of(value->constant.str());
+    const bool is_open = has_unpacked(call) || keyword_argument(call, p.name.str());
+    return is_open ? std::nullopt : truth_of(p.constant.str());
+}
+
+}  // namespace
+
+const Call* call_that_excludes(const RuleContext& context, const Function& f, const SourceSpan& at) {
+    const auto callers = context.program.callers(f.usr);
+    if (!is_python(f) || callers.empty() || f.flow.size() < 2 || is_handed_on(context.program, f))
+        return nullptr;
+    const auto here = std::ranges::find_if(f.calls, [&](const Call& c) { return covers(c.span, at); });
+    if (here == f.calls.end()) return nullptr;
+    const std::vector<Required> required = required_at(f, here->block);
+    const auto is_kept_out = [&](const Call* call) {
+        return std::ranges::any_of(
+            required, [&](const Required& r) { return passed(*call, f, r.parameter) == !r.value; });
+    };
+    return std::ranges::all_of(callers, is_kept_out) ? callers.front() : nullptr;
 }
 
 std::span<const Function* const> functions_of(const Program& program, Symbol file) {

@@ -36,6 +36,10 @@ bool is_unread(const Program&, const Function&, const Call& made);
 // The constant of the file that keeps control from what stands here: `DEBUG = False`, and `if DEBUG:` around it.
 const Definition* constant_that_excludes(const RuleContext&, const Function&, const SourceSpan& at);
 
+// The first of its calls, each of which passes a constant that keeps control from what stands here: `f(x, logits=True)`,
+// and `if not logits:` around it.
+const Call* call_that_excludes(const RuleContext&, const Function&, const SourceSpan& at);
+
 // The functions of a file stand together, ordered by their lines.
 std::span<const Function* const> functions_of(const Program&, Symbol file);
 

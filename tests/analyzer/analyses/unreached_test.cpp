@@ -9,7 +9,8 @@ using ::testing::ElementsAre;
 
 // `scale` stores an inverse root in half. Its USR has parameters, as in C++.
 std::string scale(std::string_view usr = "c:@F@scale#") {
-    return "  func 9:1 scale usr=" + std::string(usr) + "\n    cast 12:7 fp32->fp16 source.stat=rstd output\n";
+    return "  func 9:1 scale usr=" + std::string(usr) +
+           "\n    cast 12:7 fp32->fp16 source.stat=rstd output\n";
 }
 
 std::string kernels(const std::string& functions, std::string_view more = "") {
@@ -21,7 +22,8 @@ std::string main_with(const std::string& call) {
 }
 
 TEST(Unreached, WhatMainCallsIsReached) {
-    EXPECT_THAT(lint("MP405", {kernels(scale()), main_with("scale callee=c:@F@scale#")}), ElementsAre("warning 12"));
+    EXPECT_THAT(lint("MP405", {kernels(scale()), main_with("scale callee=c:@F@scale#")}),
+                ElementsAre("warning 12"));
     EXPECT_THAT(lint("MP405", {kernels(scale()), main_with("other")}), ElementsAre("note 12"));
 }
 
@@ -47,7 +49,8 @@ TEST(Unreached, OthersMayRunWhatIsHandedOnOrHasCLinkage) {
 TEST(Unreached, WhatDidNotParseMayRunIt) {
     EXPECT_THAT(lint("MP405", {kernels(scale()), main_with("other"), "unit broken.cpp state=partial\n"}),
                 ElementsAre("warning 12"));
-    EXPECT_THAT(lint("MP405", {kernels(scale()), main_with("other"), "unit whole.cpp\n"}), ElementsAre("note 12"));
+    EXPECT_THAT(lint("MP405", {kernels(scale()), main_with("other"), "unit whole.cpp\n"}),
+                ElementsAre("note 12"));
 }
 
 }  // namespace
