@@ -13,7 +13,6 @@ namespace mp::lint {
 class Classes;
 class HalfModels;
 class NativeCode;
-class NativeRoots;
 class Protocol;
 class SumVariants;
 struct ConstantUse;
@@ -37,7 +36,6 @@ struct RuleContext {
     Shared<Classes> classes{};
     Shared<HalfModels> half_models{};
     Shared<NativeCode> native_code{};
-    Shared<NativeRoots> native_roots{};
     Shared<SumVariants> sum_variants{};
 
     // The op list of a device ("cuda", "cpu", "xpu", "mps", "hpu", "xla") or of another kind of region

@@ -16,7 +16,7 @@
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/analyses/tensor_dtypes.hpp"
 #include "analyzer/analyses/trials.hpp"
-#include "analyzer/analyses/unreached.hpp"
+#include "analyzer/analyses/unused_classes.hpp"
 #include "analyzer/region/classes.hpp"
 
 namespace mp::lint {

@@ -8,7 +8,6 @@
 #include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/run_order.hpp"
 #include "analyzer/analyses/support.hpp"
-#include "analyzer/analyses/unreached.hpp"
 
 namespace mp::lint {
 namespace {
@@ -230,8 +229,8 @@ bool is_unread(const Program& program, const Function& f, const Call& made) {
 }
 
 bool is_never_called(const RuleContext& context, const Function& f) {
-    if (!is_python(f)) return is_unreached(context, f);
-    const bool is_plain = f.parent_class.empty() && f.annotations.empty() && !is_statements(f);
+    const bool is_plain =
+        is_python(f) && f.parent_class.empty() && f.annotations.empty() && !is_statements(f);
     if (!is_plain || !context.program.callers(f.usr).empty()) return false;
     const auto calls_own = [&](const Call& call) {
         const Function* callee = context.program.definition(call.callee);

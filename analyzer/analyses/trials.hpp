@@ -24,9 +24,7 @@ bool only_measures(const RuleContext&, Symbol file);
 // Whether a call has this name, or code takes a value of this name: main(), Thread(target=worker), {"sft": train_sft}.
 bool is_named(const Program&, std::string_view name);
 
-// A function of a script that nothing in the program calls or names, while the script's own statements call others. In
-// C++ and CUDA one that nothing reaches, in a program that has a main() or offers functions to Python; what other
-// languages can call, methods and operators count as reached.
+// A function of a script that nothing in the program calls or names, while the script's own statements call others.
 bool is_never_called(const RuleContext&, const Function&);
 
 // What the function makes and no statement of the file reads: an optimizer that takes no step. Statements of a module
@@ -36,7 +34,7 @@ bool is_unread(const Program&, const Function&, const Call& made);
 // The constant of the file that keeps control from what stands here: `DEBUG = False`, and `if DEBUG:` around it.
 const Definition* constant_that_excludes(const RuleContext&, const Function&, const SourceSpan& at);
 
-// The first of its calls, each of which passes a constant that keeps control from what stands here: `f(x, logits=True)`,
+// The first of its calls, each of which passes a constant that keeps control from what stands here: `f(x, logits=True)`
 // and `if not logits:` around it.
 const Call* call_that_excludes(const RuleContext&, const Function&, const SourceSpan& at);
 

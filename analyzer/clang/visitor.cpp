@@ -71,8 +71,6 @@ public:
         scope(*ast_.getTranslationUnitDecl(), SourceSpan{});
         follow_instantiations();
         for (auto& [path, file] : files_) out_.functions.push_back(std::move(file));
-        std::ranges::sort(out_.taken, {}, [](Symbol s) { return s.str(); });
-        out_.taken.erase(std::ranges::unique(out_.taken).begin(), out_.taken.end());
     }
 
 private:
@@ -92,10 +90,7 @@ private:
             return function_template(*t, from);
         if (const auto* t = llvm::dyn_cast<clang::ClassTemplateDecl>(&d)) return class_template(*t);
         if (const auto* record = llvm::dyn_cast<clang::CXXRecordDecl>(&d)) return class_scope(*record, from);
-        if (const auto* v = llvm::dyn_cast<clang::VarDecl>(&d)) {
-            lambdas_of(v->getInit(), from);
-            taken_in(v->getInit());
-        }
+        if (const auto* v = llvm::dyn_cast<clang::VarDecl>(&d)) lambdas_of(v->getInit(), from);
         // Members are handled in class_scope.
         if (!d.getDeclContext()->isRecord()) outside_use(d);
         if (const auto* f = llvm::dyn_cast<clang::FriendDecl>(&d))
@@ -174,22 +169,6 @@ private:
         for (const clang::Stmt* child : s->children()) lambdas_of(child, from);
     }
 
-    // Functions whose address goes somewhere: a table, a variable, an argument, a result.
-    void taken_in(const clang::Stmt* s) {
-        if (!s) return;
-        const clang::Expr* called = nullptr;
-        if (const auto* call = llvm::dyn_cast<clang::CallExpr>(s)) called = call->getCallee();
-        if (const auto* ref = llvm::dyn_cast<clang::DeclRefExpr>(s))
-            if (const auto* f = llvm::dyn_cast<clang::FunctionDecl>(ref->getDecl());
-                f && !in_system_header(*f))
-                out_.taken.push_back(usrs_.of(*f));
-        for (const clang::Stmt* child : s->children()) {
-            const bool is_name =
-                called && called == child && llvm::isa<clang::DeclRefExpr>(called->IgnoreParenImpCasts());
-            if (!is_name) taken_in(child);
-        }
-    }
-
     void lambda(const clang::LambdaExpr& e, const SourceSpan& from) {
         if (const auto* generic = e.getLambdaClass()->getDependentLambdaCallOperator())
             return function_template(*generic, from);
@@ -214,7 +193,6 @@ private:
                           .mutations = walk::Mutations(f)};
         walk::BodyWalker walker(state, out_.coverage);
         walker.run();
-        taken_in(f.getBody());
         flow.add_accumulations(facts);
         flow.add_updates(facts);
         flow.add_scalings(facts);

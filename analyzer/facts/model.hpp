@@ -363,8 +363,7 @@ struct Unit {
     Symbol headers;              // "toolkit 13.0", "stubs": which CUDA headers were used; empty for C++
     std::vector<Symbol> passes;  // "host", "device sm_80"
     std::vector<Symbol> flags;   // numerics flags recorded, not forwarded: "--use_fast_math", "-ftz=true"
-    // Used otherwise than by a call, in order: in C++ functions, in Python what modules and classes are and hold
-    // ("ext.run").
+    // Python: what is used otherwise than by a call, of modules and classes: "ext.run" in {"a": ext.run}. In order.
     std::vector<Symbol> taken;
     Coverage coverage;
     std::vector<Function> functions;

@@ -15,23 +15,6 @@ std::vector<std::string> displays(const Unit& unit) {
     return out;
 }
 
-TEST(Visitor, FunctionsWhoseAddressGoesSomewhereAreTaken) {
-    const Unit unit = facts_of(
-        "void called(); void in_table(); void passed(); void returned(); void in_local(); void "
-        "launched_by(void*);\n"
-        "__global__ void kernel() {}\n"
-        "using F = void (*)(); F table[] = {in_table}; void run(F f) { f(); }\n"
-        "F pick() { called(); run(passed); F f = &in_local; for (;;) f(); launched_by((void*)kernel); return "
-        "returned; }");
-    const auto is_taken = [&](std::string_view name) {
-        return std::ranges::any_of(
-            unit.taken, [&](Symbol usr) { return usr.str().find(name) != std::string_view::npos; });
-    };
-    for (const char* name : {"in_table", "passed", "returned", "in_local", "kernel"})
-        EXPECT_TRUE(is_taken(name)) << name;
-    for (const char* name : {"called", "launched_by", "F@run", "pick"}) EXPECT_FALSE(is_taken(name)) << name;
-}
-
 TEST(Visitor, OnlyConcreteBodiesOfUserCodeAreFunctions) {
     const Unit unit = facts_of(
         "namespace a { inline namespace v1 { void f() {} } namespace { void g() {} } }\n"

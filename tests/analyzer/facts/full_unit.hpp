@@ -164,7 +164,7 @@ inline Unit full_unit() {
     u.headers = Symbol("toolkit 13.0");
     u.passes = {Symbol("host"), Symbol("device sm_80")};
     u.flags = {Symbol("--use_fast_math"), Symbol("-ftz=true")};
-    u.taken = {Symbol("c:@F@scan#")};
+    u.taken = {Symbol("ext.run")};
     u.coverage = {1, 2, 3, 4, 5, 6, {Symbol("x.h")}, {Symbol("a.cu:1:2: no such \xc3\xa9")}};
     u.functions = {full_function(), Function{}};
     u.dependencies = {{Symbol("src/a.cu"), 12, -3, ~std::uint64_t{0}}, {}};

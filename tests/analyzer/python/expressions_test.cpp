@@ -43,6 +43,22 @@ TEST(PythonExpressions, ConstantsOfTheModuleAreKnownInFunctions) {
                 Contains("?.__add__(x, EPS)"));
 }
 
+TEST(PythonExpressions, WhatIsHandedOnIsTaken) {
+    const Unit unit = unit_of(
+        "import torch, ext\n"
+        "class Base: pass\n"
+        "class Made(Base): pass\n"
+        "def chosen(x): return x\n"
+        "def f(x):\n"
+        "    run = ext.on_gpu if x.is_cuda else ext.on_cpu\n"
+        "    table = {'a': chosen, 'b': torch.relu}\n"
+        "    made = Made\n"
+        "    return ext.called(run(x)), table\n");
+    std::vector<std::string_view> taken;
+    for (const Symbol s : unit.taken) taken.push_back(s.str());
+    EXPECT_EQ(taken, (std::vector<std::string_view>{"ext.on_cpu", "ext.on_gpu", "m.Made", "m.chosen"}));
+}
+
 TEST(PythonExpressions, CallsStandInTheOrderOfEvaluation) {
     EXPECT_THAT(calls_of("def f(x):\n  return a.b(x.c(), k=x.d())[x.e()]\n", "f"),
                 ElementsAre("?.c(x)", "?.d(x)", "?.b(a, #0, k=#1)", "?.e(x)", "?.__getitem__(#2, #3)"));
