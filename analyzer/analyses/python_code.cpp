@@ -180,6 +180,8 @@ bool is_in_release(std::string_view path) {
 CodeKind code_kind(std::string_view path) {
     constexpr std::array<std::string_view, 5> kTests{"tests", "test", "testing", "unit_tests", "unittests"};
     constexpr std::array<std::string_view, 4> kBenchmarks{"benchmarks", "benchmark", "bench", "perf"};
+    // Kernels there are what others are compared with, or show how to call one; a script in Python may train.
+    constexpr std::array<std::string_view, 4> kShown{"baselines", "baseline", "examples", "example"};
     // Folders for other projects, and libraries of headers that projects copy into their own tree.
     constexpr std::array<std::string_view, 15> kCopies{
         "third_party", "third-party", "thirdparty", "3rdparty", "3rd_party", "3rd-party", "3rd", "vendor",
@@ -196,6 +198,7 @@ CodeKind code_kind(std::string_view path) {
                           stem.starts_with("bench_") || stem.starts_with("benchmark") || stem == "profile" ||
                           stem.starts_with("profile_") || stem.starts_with("profiling");
     if (measures || in_any(kBenchmarks)) return CodeKind::benchmark;
+    if (in_any(kShown) && !file.ends_with(".py") && !file.ends_with(".ipynb")) return CodeKind::benchmark;
     return CodeKind::product;
 }
 

@@ -5,8 +5,8 @@
 // Why    e4m3 ends at 448 and e5m2 at 57344: beyond, the value is NaN or inf, or it saturates,
 //        depending on the library. Below 2^-10 (e4m3) it is 0.
 // Fix    Multiply by a scale that is derived from the largest magnitude, clamp, then cast.
-// Silent A product, a quotient or a clamp before the cast; results that are bounded by themselves;
-//        library wrappers that scale. A parameter, whose caller may have scaled it, is a warning.
+// Silent A product, a quotient or a clamp before the cast, or a test that the largest value fits; results that
+//        are bounded by themselves; library wrappers that scale. A parameter, whose caller may have scaled it, is a warning.
 // Tests  testdata/lint/MP307.md, tests/analyzer/rules/fp8_unscaled_cast_test.cpp
 
 #include <algorithm>
@@ -67,6 +67,25 @@ Source source_of(const Function& f, const Operand& value) {
     return made->op.known() ? Source::raw : Source::unknown;
 }
 
+// assert x.max() <= 448, and the same with abs() or amax: the program knows that the values fit.
+bool is_checked(const Function& f, const Call& cast, DType to) {
+    constexpr std::array<std::string_view, 2> kBelow{"le", "lt"};
+    constexpr std::array<std::string_view, 2> kLargest{"max", "amax"};
+    const Operand& value = cast.args.front();
+    return std::ranges::any_of(f.calls, [&](const Call& test) {
+        if (&test >= &cast || test.args.size() != 2 || !any_of(test.op.name(), kBelow)) return false;
+        const auto bound = number_of(test.args[1]);
+        const Call* largest = call_of(f, test.args[0]);
+        if (!bound || *bound > largest_value(to) || !largest || !any_of(largest->op.name(), kLargest))
+            return false;
+        const Operand* of = largest->args.empty() ? nullptr : &largest->args.front();
+        if (const Call* inner = of ? call_of(f, *of) : nullptr;
+            inner && inner->op.name() == "abs" && !inner->args.empty())
+            of = &inner->args.front();
+        return of && same_value(*of, value);
+    });
+}
+
 std::string message_of(DType dtype, const Operand& value) {
     return (value.name.empty() ? "a tensor" : "'" + std::string(value.name.str()) + "'") + " is cast to " +
            std::string(label(dtype)) + " without a scale: values above " + shown(largest_value(dtype)) +
@@ -98,7 +117,7 @@ void tensor_cast(const RuleContext& context, const Function& f, const Call& call
         return &other < &call && other.in_place && !other.args.empty() && is_tamed(other) &&
                same_value(other.args.front(), value);
     });
-    if (in_place) return;
+    if (in_place || is_checked(f, call, dtype)) return;
     // x.to(fp8).to(torch.float32): rounded on purpose, to see what fp8 makes of a scale or of a weight.
     const Call* widened = consumer(f, call, [](const Call& c) { return is_wide(c.result.dtype); });
     const Severity given = widened ? Severity::note : Severity::warning;

@@ -12,7 +12,8 @@ TEST(PythonCode, TestsAndBenchmarksAreKnownByTheirPath) {
         EXPECT_EQ(code_kind(path), CodeKind::test) << path;
     for (const std::string_view path :
          {"/p/benchmarks/a.py", "/p/bench_a.py", "scripts/perf/a.py", "/p/benchmark_a.cu", "/p/benchmark.py",
-          "bench/a.py", "/p/bench.py", "/p/profile_step.py", "/p/ab_benchmark.py"})
+          "bench/a.py", "/p/bench.py", "/p/profile_step.py", "/p/ab_benchmark.py", "/p/baseline/spmm/a.cuh",
+          "examples/cpp/a.cu"})
         EXPECT_EQ(code_kind(path), CodeKind::benchmark) << path;
     for (const std::string_view path :
          {"/p/3rdparty/cutlass/a.h", "third_party/a.cu", "/p/vendor/x/a.py",
@@ -22,7 +23,8 @@ TEST(PythonCode, TestsAndBenchmarksAreKnownByTheirPath) {
     for (const std::string_view path :
          {"/p/latest/a.py", "/p/testdata/a.py", "/p/contest.py", "/p/train.py", "kit-2/train.py", "gpt-2.py",
           "release-notes/train.py", "a-1./train.py", "2.0/train.py", "build/train.py",
-          "/p/build/library/train.py", "rebuild/lib/train.py"})
+          "/p/build/library/train.py", "rebuild/lib/train.py", "examples/train.py", "baselines/a.ipynb",
+          "src/baseline.cu"})
         EXPECT_EQ(code_kind(path), CodeKind::product) << path;
 }
 
