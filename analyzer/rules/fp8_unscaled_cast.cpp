@@ -5,8 +5,9 @@
 // Why    e4m3 ends at 448 and e5m2 at 57344: beyond, the value is NaN or inf, or it saturates,
 //        depending on the library. Below 2^-10 (e4m3) it is 0.
 // Fix    Multiply by a scale that is derived from the largest magnitude, clamp, then cast.
-// Silent A product, a quotient or a clamp before the cast, or a test that the largest value fits; results that
-//        are bounded by themselves; library wrappers that scale. A parameter, whose caller may have scaled it, is a warning.
+// Silent A product, a quotient or a clamp before the cast, or a test that the largest value fits;
+//        results that are bounded by themselves; library wrappers that scale. A parameter, whose
+//        caller may have scaled it, is a warning.
 // Tests  testdata/lint/MP307.md, tests/analyzer/rules/fp8_unscaled_cast_test.cpp
 
 #include <algorithm>
