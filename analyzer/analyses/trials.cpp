@@ -270,11 +270,14 @@ struct Required {
     bool value;
 };
 
-std::vector<Required> required_at(const Function& f, std::uint32_t block) {
+std::vector<Required> required_at(const Function& f, const SourceSpan& at) {
     std::vector<Required> found;
+    if (!is_python(f) || f.flow.size() < 2) return found;
+    const auto here = std::ranges::find_if(f.calls, [&](const Call& c) { return covers(c.span, at); });
+    if (here == f.calls.end()) return found;
     for (std::size_t p = 0; p < f.params.size(); ++p)
         for (const bool value : {true, false})
-            if (runs_only_if(f, block, f.params[p].name, value)) found.push_back({p, value});
+            if (runs_only_if(f, here->block, f.params[p].name, value)) found.push_back({p, value});
     return found;
 }
 
@@ -298,16 +301,22 @@ std::optional<bool> passed(const Call& call, const Function& callee, std::size_t
 
 const Call* call_that_excludes(const RuleContext& context, const Function& f, const SourceSpan& at) {
     const auto callers = context.program.callers(f.usr);
-    if (!is_python(f) || callers.empty() || f.flow.size() < 2 || is_handed_on(context.program, f))
-        return nullptr;
-    const auto here = std::ranges::find_if(f.calls, [&](const Call& c) { return covers(c.span, at); });
-    if (here == f.calls.end()) return nullptr;
-    const std::vector<Required> required = required_at(f, here->block);
+    if (callers.empty() || is_handed_on(context.program, f)) return nullptr;
+    const std::vector<Required> required = required_at(f, at);
     const auto is_kept_out = [&](const Call* call) {
         return std::ranges::any_of(
             required, [&](const Required& r) { return passed(*call, f, r.parameter) == !r.value; });
     };
     return std::ranges::all_of(callers, is_kept_out) ? callers.front() : nullptr;
+}
+
+bool is_open_choice(const RuleContext& context, const Function& f, const SourceSpan& at) {
+    const auto callers = context.program.callers(f.usr);
+    if (callers.empty()) return false;
+    return std::ranges::any_of(required_at(f, at), [&](const Required& r) {
+        return std::ranges::none_of(
+            callers, [&](const Call* call) { return passed(*call, f, r.parameter) == r.value; });
+    });
 }
 
 std::span<const Function* const> functions_of(const Program& program, Symbol file) {

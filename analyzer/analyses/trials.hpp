@@ -37,6 +37,8 @@ const Definition* constant_that_excludes(const RuleContext&, const Function&, co
 // The first of its calls, each of which passes a constant that keeps control from what stands here: `f(x, logits=True)`
 // and `if not logits:` around it.
 const Call* call_that_excludes(const RuleContext&, const Function&, const SourceSpan& at);
+// A parameter of the function decides whether control comes here, and no call of it passes a constant that says so.
+bool is_open_choice(const RuleContext&, const Function&, const SourceSpan& at);
 
 // The functions of a file stand together, ordered by their lines.
 std::span<const Function* const> functions_of(const Program&, Symbol file);

@@ -5,6 +5,7 @@
 // Why    Its backward divides by p and 1 - p, which fp16 rounds to 0 and 1; PyTorch throws at run
 //        time.
 // Fix    binary_cross_entropy_with_logits on the raw scores.
+// Weaker A warning where a parameter chooses the op and no call is known to choose it.
 // Silent CPU autocast, which runs it in fp32; disabled regions; code that no enabled region
 //        reaches.
 // Tests  testdata/lint/MP103.md, tests/analyzer/rules/banned_op_in_autocast_test.cpp
@@ -14,6 +15,7 @@
 
 #include "analyzer/analyses/regions.hpp"
 #include "analyzer/analyses/support.hpp"
+#include "analyzer/analyses/trials.hpp"
 #include "analyzer/region/devices.hpp"
 #include "analyzer/rules/rule.hpp"
 
@@ -43,7 +45,7 @@ void check_call(const RuleContext& context, const Function& f, const Call& call,
     if (!region || region->enabled != Switch::on) return;
     const Policy* policy = policy_of(context, *region);
     if (!policy || policy->category(op) != Category::banned) return;
-    const bool proven = region->proven && !region->device.empty();
+    const bool proven = region->proven && !region->device.empty() && !is_open_choice(context, f, call.span);
     emit(
         context, f,
         {.rule = "MP103",
