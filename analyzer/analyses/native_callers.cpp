@@ -261,21 +261,15 @@ std::vector<PythonCaller> python_calls(const Program& program, std::string_view 
     return calls;
 }
 
+// Of a module of which Python calls other functions, and not this one: nor does it choose it, as in
 // run = module.run_gpu if x.is_cuda else module.run_cpu
-bool is_handed_on(const Program& program, std::string_view name) {
-    return std::ranges::any_of(program.units(), [&](const Unit& unit) {
-        return unit.language == Language::python &&
-               std::ranges::any_of(unit.taken, [&](Symbol taken) { return leaf(taken.str()) == name; });
-    });
-}
-
-// Of a module of which Python calls other functions.
 bool is_unused_export(const Program& program, const Function& f) {
     const std::span<const Exported> all = program.exported();
     const auto own = std::ranges::find(all, f.usr, &Exported::usr);
     if (own == all.end()) return false;
     const std::string_view name = own->name.str();
-    if (!python_calls(program, name).empty() || is_handed_on(program, name)) return false;
+    const auto is_it = [&](Symbol taken) { return leaf(taken.str()) == name; };
+    if (!python_calls(program, name).empty() || is_handed_on(program, is_it)) return false;
     return std::ranges::any_of(all, [&](const Exported& other) {
         return other.module == own->module && !program.callers(other.usr).empty();
     });
@@ -476,19 +470,19 @@ HalfEvidence half_evidence(const RuleContext& context, const Function& f) {
         return {HalfRuns::offered, Note{wide->span, "the program calls this variant, which is wide, alone"}};
     if (code.has_python() && !code.makes_half())
         return {HalfRuns::unmade, Note{f.span, "the Python code of this program makes no half value"}};
-    if (callers.are_all && callers.calls.empty())
+    if (!callers.are_all) return {HalfRuns::possible, choice.made()};
+    if (callers.calls.empty())
         return {HalfRuns::unpassed,
                 Note{f.span, "it is offered to Python, and no Python of this program calls it"}};
+    const SourceSpan& called = callers.calls.front().call->span;
     const auto is_unused = [&](const PythonCaller& caller) {
         return is_applied_for_nothing(context, caller);
     };
-    if (callers.are_all && std::ranges::all_of(callers.calls, is_unused))
-        return {HalfRuns::unpassed,
-                Note{callers.calls.front().call->span, "this program uses no module that comes here"}};
+    if (std::ranges::all_of(callers.calls, is_unused))
+        return {HalfRuns::unpassed, Note{called, "this program uses no module that comes here"}};
     const auto may_be_half = [&](const PythonCaller& caller) { return may_get_half(context, caller); };
-    if (callers.are_all && !callers.calls.empty() && std::ranges::none_of(callers.calls, may_be_half))
-        return {HalfRuns::unpassed, Note{callers.calls.front().call->span,
-                                         "all callers are known, and none is known to pass half"}};
+    if (std::ranges::none_of(callers.calls, may_be_half))
+        return {HalfRuns::unpassed, Note{called, "all callers are known, and none is known to pass half"}};
     return {HalfRuns::possible, choice.made()};
 }
 

@@ -2,6 +2,7 @@
 
 // What rules share: names, severities, and the one way a finding is finished.
 
+#include <algorithm>
 #include <optional>
 #include <span>
 #include <string>
@@ -43,6 +44,13 @@ std::string quoted(std::string_view name);
 // The function in whose body a lambda of C++ is written, as a dispatch macro does (its USR is the first part of the
 // lambda's); of other functions their own.
 Symbol written_in(const Function&);
+
+// Whether Python hands on something of which the test holds, without calling it: {"a": ext.run}.
+template <typename Test>
+bool is_handed_on(const Program& program, Test test) {
+    return std::ranges::any_of(program.units(),
+                               [&](const Unit& unit) { return std::ranges::any_of(unit.taken, test); });
+}
 
 // These functions, and all that `next(function, add)` adds for one of them.
 template <typename Next>

@@ -281,13 +281,6 @@ std::vector<Required> required_at(const Function& f, const SourceSpan& at) {
     return found;
 }
 
-// partial(criterion, logits=False)
-bool is_handed_on(const Program& program, const Function& f) {
-    return std::ranges::any_of(program.units(), [&](const Unit& unit) {
-        return std::ranges::find(unit.taken, f.usr) != unit.taken.end();
-    });
-}
-
 // The parameter's value in this call, where it is True or False.
 std::optional<bool> passed(const Call& call, const Function& callee, std::size_t parameter) {
     const Parameter& p = callee.params[parameter];
@@ -301,13 +294,16 @@ std::optional<bool> passed(const Call& call, const Function& callee, std::size_t
 
 const Call* call_that_excludes(const RuleContext& context, const Function& f, const SourceSpan& at) {
     const auto callers = context.program.callers(f.usr);
-    if (callers.empty() || is_handed_on(context.program, f)) return nullptr;
     const std::vector<Required> required = required_at(f, at);
+    if (callers.empty() || required.empty()) return nullptr;
     const auto is_kept_out = [&](const Call* call) {
         return std::ranges::any_of(
             required, [&](const Required& r) { return passed(*call, f, r.parameter) == !r.value; });
     };
-    return std::ranges::all_of(callers, is_kept_out) ? callers.front() : nullptr;
+    if (!std::ranges::all_of(callers, is_kept_out)) return nullptr;
+    // partial(criterion, logits=False): a call that is not seen.
+    const bool elsewhere = is_handed_on(context.program, [&](Symbol taken) { return taken == f.usr; });
+    return elsewhere ? nullptr : callers.front();
 }
 
 bool is_open_choice(const RuleContext& context, const Function& f, const SourceSpan& at) {

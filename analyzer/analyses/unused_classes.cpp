@@ -28,10 +28,8 @@ bool is_unused_class(const RuleContext& context, Symbol name) {
         if (call.result.name.str() == "__all__") return false;
         return is_one(leaf(call.name.str())) || std::ranges::any_of(call.args, hands_on);
     };
-    for (const Unit& unit : context.program.units())
-        if (unit.language == Language::python &&
-            std::ranges::any_of(unit.taken, [&](Symbol taken) { return any_of(leaf(taken.str()), names); }))
-            return false;
+    const auto is_taken = [&](Symbol taken) { return any_of(leaf(taken.str()), names); };
+    if (is_handed_on(context.program, is_taken)) return false;
     return std::ranges::none_of(context.program.functions(), [&](const Function* f) {
         return is_python(*f) &&
                (std::ranges::any_of(f->calls, uses) || std::ranges::any_of(f->returned, hands_on) ||

@@ -45,10 +45,10 @@ std::optional<Library> library_of(std::string_view name) {
 
 // The module of "pybind11_init_NAME"; empty when the name is a macro that the build system defines, or when it is a
 // helper that registers functions in a module.
-std::optional<std::string_view> module_exported_by(std::string_view name) {
+std::string_view module_exported_by(std::string_view name) {
     const auto module = after(name, "pybind11_init_");
-    if (!module) return std::nullopt;
-    return *module == "mp_extension" || *module == "TORCH_EXTENSION_NAME" ? std::string_view{} : *module;
+    if (!module || *module == "mp_extension" || *module == "TORCH_EXTENSION_NAME") return {};
+    return *module;
 }
 
 // The literal that names what is exported: "exp" of "myops::exp.out(Tensor x) -> Tensor".
@@ -57,6 +57,8 @@ std::string_view exported_name(const Operand& o) {
     if (const std::size_t scope = text.find("::"); scope < text.find('(')) text.remove_prefix(scope + 2);
     return text.substr(0, text.find_first_of("(. "));
 }
+
+bool is_within_module(std::string_view name) { return name.starts_with("pybind11::") && leaf(name) == "def"; }
 
 bool is_within_library(std::string_view name) {
     return name == "torch::Library::def" || name == "torch::Library::impl";
@@ -94,31 +96,27 @@ private:
     void read(const Unit& unit, Function& f) {
         const std::string_view name = leaf(f.name.str());
         const auto library = library_of(name);
-        const std::string_view module = module_exported_by(name).value_or("");
+        const std::string_view module = module_exported_by(name);
         for (Call& c : f.calls) {
             if (c.args.size() < 2 || c.lambdas.empty()) continue;
-            const std::string own = "." + std::string(exported_name(c.args[1]));
-            if (library && is_within_library(c.name.str())) {
-                if (library->key != "Meta")
-                    add("torch.ops." + std::string(library->space) + own, take_function(f, c), library->key);
-            } else if (c.name.str() == "pybind11::module_::def") {
-                const Symbol usr = take_function(f, c);
+            const Symbol usr = c.lambdas.front();
+            const std::string_view exported = exported_name(c.args[1]);
+            const std::string own = "." + std::string(exported);
+            if (library && library->key != "Meta" && is_within_library(c.name.str())) {
+                add("torch.ops." + std::string(library->space) + own, usr, library->key);
+            } else if (is_within_module(c.name.str())) {
                 add(std::string(module) + own, usr, {});
                 // Builds often call a module what its file is called: roi_align_cuda.cpp.
                 if (module.empty()) add(stem(unit.path.str()) + own, usr, {});
+            } else {
+                continue;
             }
+            c.lambdas.clear();  // registering a function does not call it
+            exported_.push_back({usr, f.usr, Symbol(exported)});
         }
     }
 
     static std::string stem(std::string_view path) { return std::filesystem::path(path).stem().string(); }
-
-    // Of a call that registers a function, which does not call it.
-    Symbol take_function(const Function& module, Call& call) {
-        const Symbol usr = call.lambdas.front();
-        call.lambdas.clear();
-        exported_.push_back({usr, module.usr, Symbol(exported_name(call.args[1]))});
-        return usr;
-    }
 
     void add(const std::string& name, Symbol usr, std::string_view key) {
         const auto [entry, is_new] = exports_.try_emplace(name, Export{usr, key == "CUDA"});

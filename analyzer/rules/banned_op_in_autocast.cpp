@@ -5,9 +5,8 @@
 // Why    Its backward divides by p and 1 - p, which fp16 rounds to 0 and 1; PyTorch throws at run
 //        time.
 // Fix    binary_cross_entropy_with_logits on the raw scores.
-// Weaker A warning where a parameter chooses the op and no call is known to choose it.
 // Silent CPU autocast, which runs it in fp32; disabled regions; code that no enabled region
-//        reaches.
+//        reaches. Where a parameter chooses the op and no call is known to choose it: a warning.
 // Tests  testdata/lint/MP103.md, tests/analyzer/rules/banned_op_in_autocast_test.cpp
 
 #include <algorithm>

@@ -64,6 +64,14 @@ TEST(Bindings, AModuleNamedByTheBuildMayHaveTheNameOfItsFile) {
     EXPECT_EQ(p.exported()[0].name.str(), "exp_op");
 }
 
+TEST(Bindings, WhoRegistersAMethodDoesNotCallIt) {
+    const Program p = linked({extension("pybind11_init_fast",
+                                        "pybind11::class_::def kind=method args=[{object} {array int8 "
+                                        "text=\"\\\"run\\\"\"}]"),
+                              program("torch.relu")});
+    EXPECT_TRUE(p.callers(Symbol("my_exp")).empty());
+}
+
 TEST(Bindings, AHelperOfAModuleOffersFunctionsToo) {
     const std::string cpp =
         extension("init_ops",
