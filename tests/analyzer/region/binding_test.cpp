@@ -64,12 +64,15 @@ TEST(Bindings, AModuleNamedByTheBuildMayHaveTheNameOfItsFile) {
     EXPECT_EQ(p.exported()[0].name.str(), "exp_op");
 }
 
-TEST(Bindings, WhoRegistersAMethodDoesNotCallIt) {
+TEST(Bindings, AMethodIsOfferedAndNotCalled) {
     const Program p = linked({extension("pybind11_init_fast",
                                         "pybind11::class_::def kind=method args=[{object} {array int8 "
                                         "text=\"\\\"run\\\"\"}]"),
                               program("torch.relu")});
-    EXPECT_TRUE(p.callers(Symbol("my_exp")).empty());
+    ASSERT_EQ(p.exported().size(), 1u);
+    EXPECT_EQ(p.exported()[0].name.str(), "run");
+    const Function& registers = function_named(p, "pybind11_init_fast");
+    EXPECT_TRUE(registers.calls[0].lambdas.empty());
 }
 
 TEST(Bindings, AHelperOfAModuleOffersFunctionsToo) {
