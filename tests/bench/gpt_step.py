@@ -78,12 +78,15 @@ def main():
     parser.add_argument("--device", choices=("cpu", "cuda", "late"), default="cpu",
                         help="late: that of tests/fakes/torch, whose times say nothing")
     parser.add_argument("--peer", choices=("", "hooks", "anomaly", "debugmode"), default="")
+    parser.add_argument("--memory", type=int, default=0, help="bytes of the GPU that torch may take")
     parser.add_argument("--off", action="store_true", help="disarm the adapter that is attached")
     parser.add_argument("--mean", action="store_true",
                         help="the mean of steps 17 to 112, three of which mp-trace samples, instead of the fastest")
     a = parser.parse_args()
     if a.mean:
         a.steps = 113
+    if a.memory:
+        torch.cuda.set_per_process_memory_fraction(a.memory / torch.cuda.get_device_properties(0).total_memory)
     torch.set_num_threads(1)
     torch.manual_seed(1)
     if a.off:
@@ -122,6 +125,8 @@ def main():
         times.append(clock() - begin)
     seconds = sum(times[17:]) / len(times[17:]) if a.mean else min(times[1:])
     print(json.dumps({"seconds": seconds, "loss": losses[-1].hex(),
+                      "losses": [loss.hex() for loss in losses],
+                      "reserved": torch.cuda.max_memory_reserved() if a.device == "cuda" else 0,
                       "parameters": sum(p.numel() for p in model.parameters())}))
     del keep
 

@@ -46,6 +46,9 @@ PROBES = {"cuda": CUDA, "late": LATE}
 CASES = {
     "attention math": (("--attention", "math"), 1),
     "attention any": (("--attention", "any"), 1),
+    "ddp, one rank": (("--parallel", "ddp"), 1),
+    "ddp, bf16 hook, one rank": (("--parallel", "ddp-bf16"), 1),
+    "fsdp2, one rank": (("--parallel", "fsdp2"), 1),
     "ddp": (("--parallel", "ddp"), 2),
     "ddp, bf16 hook": (("--parallel", "ddp-bf16"), 2),
     "fsdp2": (("--parallel", "fsdp2"), 2),

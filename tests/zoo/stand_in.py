@@ -57,7 +57,8 @@ class OneRank:
 
 def everything():
     """For scripts of others that were written for a machine with a GPU."""
-    torch.Tensor.cuda = torch.nn.Module.cuda = lambda self, *_, **__: self
+    if not torch.cuda.is_available():
+        torch.Tensor.cuda = torch.nn.Module.cuda = lambda self, *_, **__: self
     if importlib.util.find_spec("librosa") is None:
         module("librosa")
     if importlib.util.find_spec("wandb") is None:

@@ -32,25 +32,36 @@ def first(checkouts, _):
     pictures(at("examples", "mnist_forward_forward", "data"), "MNIST")
     pictures(os.path.expanduser("~/data/fashion_mnist"), "FashionMNIST")
     os.makedirs(at("examples", "vae", "results"), exist_ok=True)
-    texts = at("examples", "word_language_model", "data", "wikitext-2")
-    with open(os.path.join(texts, "README"), encoding="utf-8") as f:
-        words = f.read().split()
-    draw = random.Random(5)
-    for part, lines in (("train", 250), ("valid", 40), ("test", 40)):
-        with open(os.path.join(texts, part + ".txt"), "w", encoding="utf-8") as f:
-            for _ in range(lines):
-                f.write(" ".join(draw.choice(words) for _ in range(12)) + "\n")
+    sentences(at("examples", "word_language_model", "data", "wikitext-2"))
     wave = numpy.sin((numpy.arange(40)[None, :] + numpy.arange(10)[:, None] * 7) / 20.0)
     torch.save(wave, at("examples", "time_sequence_prediction", "traindata.pt"))
     tokens(at("nanoGPT", "data", "tiny"))
+    masks(at("Pytorch-UNet", "data"))
+
+
+def sentences(folder):
+    """Words of the README in an order by chance."""
+    with open(os.path.join(folder, "README"), encoding="utf-8") as f:
+        words = f.read().split()
+    draw = random.Random(5)
+    for part, lines in (("train", 250), ("valid", 40), ("test", 40)):
+        with open(os.path.join(folder, part + ".txt"), "w", encoding="utf-8") as f:
+            for _ in range(lines):
+                f.write(" ".join(draw.choice(words) for _ in range(12)) + "\n")
+
+
+def masks(folder):
+    """Pictures with a bright rectangle, and where it is."""
+    import numpy
+    from PIL import Image
     for part in ("imgs", "masks"):
-        os.makedirs(at("Pytorch-UNet", "data", part), exist_ok=True)
+        os.makedirs(os.path.join(folder, part), exist_ok=True)
     for i in range(10):
         mask = numpy.zeros((128, 128), numpy.uint8)
         mask[10 * i % 60:10 * i % 60 + 40, 20:80] = 1
         noise = numpy.random.RandomState(i).randint(0, 90, (128, 128, 3)) + mask[:, :, None] * 120
-        Image.fromarray(mask).save(at("Pytorch-UNet", "data", "masks", f"{i}_mask.gif"))
-        Image.fromarray(noise.astype(numpy.uint8)).save(at("Pytorch-UNet", "data", "imgs", f"{i}.jpg"))
+        Image.fromarray(mask).save(os.path.join(folder, "masks", f"{i}_mask.gif"))
+        Image.fromarray(noise.astype(numpy.uint8)).save(os.path.join(folder, "imgs", f"{i}.jpg"))
 
 
 def edit(path, changes):
@@ -213,8 +224,8 @@ def fourth(checkouts, python):
     nanochat(at("nanochat"), python, draw)
 
 
-def airbench(folder):
-    """Its CIFAR-10 as tensors; the sizes and the dtype by hand."""
+def small_cifar(folder):
+    """CIFAR-10 as the tensors that airbench keeps."""
     import torch
     torch.manual_seed(1)
     for part, count in (("train", 640), ("test", 64)):
@@ -225,6 +236,11 @@ def airbench(folder):
         os.makedirs(os.path.join(folder, "cifar10"), exist_ok=True)
         torch.save({"images": noise.to(torch.uint8), "labels": labels, "classes": list("0123456789")},
                    os.path.join(folder, "cifar10", part + ".pt"))
+
+
+def airbench(folder):
+    """The sizes and the dtype by hand."""
+    small_cifar(folder)
     edit(os.path.join(folder, "airbench94.py"), {
         "import torchvision\n": "import torchvision\nfrom types import SimpleNamespace\n"
                                 "clock = SimpleNamespace(record=lambda: None, elapsed_time=lambda _: 0.0)\n"

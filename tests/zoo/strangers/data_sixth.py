@@ -105,8 +105,8 @@ def fibroids(folder):
         **{old: old + " // 4" for old in smaller}, "x.shape[-2] // ": "x.shape[-2] * 4 // "})
 
 
-def stereo(folder):
-    """Pairs of shifted noise with their disparity, as FlyingThings3D has them; bf16, as fp16 takes minutes on a CPU."""
+def pairs(folder):
+    """Pairs of shifted noise with their disparity, as FlyingThings3D has them."""
     import numpy
     from PIL import Image
     root = os.path.join(folder, "datasets", "FlyingThings3D")
@@ -120,6 +120,11 @@ def stereo(folder):
                 os.path.join(root, "frames_finalpass", "TRAIN", "A", "0000", side, f"{i}.png"))
         with open(os.path.join(root, "disparity", "TRAIN", "A", "0000", "left", f"{i}.pfm"), "wb") as f:
             f.write(b"Pf\n160 100\n-1.0\n" + numpy.full((100, 160), 3 + i % 5, "<f4").tobytes())
+
+
+def stereo(folder):
+    """bf16, as fp16 takes minutes on a CPU."""
+    pairs(folder)
     data.edit(os.path.join(folder, "core", "raft_stereo.py"), {
         "autocast = torch.cuda.amp.autocast": "autocast = __import__('functools').partial(torch.autocast, 'cpu', "
                                               "torch.bfloat16)"})

@@ -45,6 +45,7 @@ sys.argv = options.words[2:]
 kind, root, layer, form = options.defect
 steps, losses, kept = {}, [], {}  # kept: parameters, whose model may be gone at the end
 pid = os.getpid()
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def in_fp32(result):
@@ -68,7 +69,7 @@ def around_outermost(enter, ends=lambda result: result):
 
 
 def under_autocast(dtype, ends=lambda result: result):
-    around_outermost(lambda _: torch.autocast("cpu", dtype=dtype), ends)
+    around_outermost(lambda _: torch.autocast(DEVICE, dtype=dtype), ends)
 
 
 def listed(module):
@@ -97,7 +98,7 @@ def with_defect(module):
 
 
 def with_scaler():
-    scaler, inside = torch.amp.GradScaler("cpu", init_scale=2.0 ** 12), [False]
+    scaler, inside = torch.amp.GradScaler(DEVICE, init_scale=2.0 ** 12), [False]
     for kind in (torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD, torch.optim.RMSprop):
         if "step" not in vars(kind):  # AdamW has Adam's
             continue
@@ -149,7 +150,7 @@ def tell():
     if os.getpid() != pid:
         return
     found = kept | {id(p): p for m in gc.get_objects() if issubclass(type(m), torch.nn.Module) for p in m.parameters()}
-    hashes = sorted(hashlib.sha256(p.detach().float().contiguous().numpy().tobytes()).hexdigest()
+    hashes = sorted(hashlib.sha256(p.detach().float().contiguous().cpu().numpy().tobytes()).hexdigest()
                     for p in found.values())
     with open(out, "w", encoding="utf-8") as f:
         json.dump({"steps": list(steps.values()), "losses": [float(x).hex() for x in losses], "hashes": hashes,
@@ -158,7 +159,7 @@ def tell():
         with open(out + ".layers", "w", encoding="utf-8") as f:
             json.dump([row for rows in layers.values() for row in rows], f)
     elif kind:
-        values = [p.detach().float().reshape(-1).numpy() for p in (kept or found).values()]
+        values = [p.detach().float().reshape(-1).cpu().numpy() for p in (kept or found).values()]
         if values:  # else the script ended before its model, and its own error is the last line
             numpy.save(out + ".npy", numpy.concatenate(values))
 
@@ -166,5 +167,7 @@ def tell():
 for seed in (random.seed, numpy.random.seed, torch.manual_seed):
     seed(1)
 torch.set_num_threads(1)
+if DEVICE == "cuda":  # else two runs need not have the same bits
+    torch.use_deterministic_algorithms(True, warn_only=True)
 sys.path[0] = os.path.dirname(os.path.abspath(script))
 runpy.run_path(script, run_name="__main__")

@@ -1,6 +1,6 @@
 """Runs the scripts of strangers/list.txt untraced, in fp32, and under mp-trace in two modes; JSON lines in a file.
 
-    strangers.py --mp-trace BIN --checkouts DIR --results FILE [--list second|third|fourth|fifth|sixth]
+    strangers.py --mp-trace BIN --checkouts DIR --results FILE [--list second|third|fourth|fifth|sixth|gpu]
                  [--only PATTERN] [--modes trajectory]
 
 DIR has a checkout of each repository at its commit. Nothing of them is kept here. Their data sets are replaced by
@@ -20,11 +20,12 @@ import sets  # noqa: E402
 import compare  # noqa: E402
 import data  # noqa: E402
 import data_fifth  # noqa: E402
+import data_gpu  # noqa: E402
 import data_sixth  # noqa: E402
 import score  # noqa: E402
 
 LISTS = {"list": data.first, "second": data.second, "third": data.third, "fourth": data.fourth,
-         "fifth": data_fifth.fifth, "sixth": data_sixth.sixth}
+         "fifth": data_fifth.fifth, "sixth": data_sixth.sixth, "gpu": data_gpu.gpu}
 
 
 def programs(listed):
@@ -60,7 +61,8 @@ def run(options, program, name, precision, prefix=(), more=()):
     if os.path.exists(out):
         os.remove(out)
     env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1", "WANDB_MODE": "disabled",
-           "MPLBACKEND": "Agg", "PYTHONHASHSEED": "1",
+           "MPLBACKEND": "Agg", "PYTHONHASHSEED": "1", "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
+           **({"NVIDIA_TF32_OVERRIDE": "0"} if precision == "fp32" else {}),
            "PYTHONPATH": os.pathsep.join(filter(None, (checkout, folder, os.environ.get("PYTHONPATH"))))}
     done = subprocess.run([*prefix, *command(options, program, precision, out, more)],
                           cwd=folder, env=env, capture_output=True, text=True,
