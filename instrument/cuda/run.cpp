@@ -371,6 +371,11 @@ void Run::launched(const char* symbol) {
     }
 }
 
+bool Run::has_launched() const {
+    const std::lock_guard lock(launch_mutex_);
+    return launches_ > 0;
+}
+
 void Run::learn_rank(int rank, int ranks) {
     if (log_) log_->rank(rank, ranks);
     const Lock lock = lock_soon(kPatience);
@@ -468,7 +473,10 @@ void Run::finish() noexcept {
         if (finished_) return;
         if (log_) log_->flush();
         // Without ranges that name steps the run is one step. Else the rest belongs to the step that did not end.
-        for (const OpenSteps::Ended& rest : steps_.end_all()) end_step_locked(rest, !any_step_);
+        std::vector<OpenSteps::Ended> rest = steps_.end_all();
+        // A program whose kernels are all its own makes no call of a library.
+        if (rest.empty() && last_step_ < 0 && has_launched()) rest.push_back(steps_.end_now());
+        for (const OpenSteps::Ended& step : rest) end_step_locked(step, !any_step_);
         if (!ended_.empty())
             for (trace::TimeRecord& time : activity::take(places_))
                 ended_.back()->record.times.push_back(std::move(time));

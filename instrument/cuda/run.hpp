@@ -70,6 +70,7 @@ public:
 
     // A kernel that is known by its name alone. Takes no lock under which the driver is called.
     void launched(const char* symbol);
+    bool has_launched() const;  // since the last step ended
 
     void learn_rank(int rank, int ranks);
     // Recorded once per text, with the number of times.
@@ -181,7 +182,7 @@ private:
     std::string directory_;
     std::map<std::pair<trace::NoteKind, std::string>, std::pair<std::uint64_t, std::int64_t>> notes_;
 
-    std::mutex launch_mutex_;
+    mutable std::mutex launch_mutex_;
     std::unordered_map<std::string, std::uint64_t> kernels_;  // by mangled name, over the run
     std::uint64_t launches_ = 0;                              // in this step
 };

@@ -84,7 +84,9 @@ Argument describe_argument(const c10::Argument& argument, std::size_t position, 
     const bool declared = argument.alias_info() && argument.alias_info()->isWrite();
     const bool hidden = traits.has(Trait::hidden_stats) &&
                         (name == "running_mean" || name == "running_var") && !rule_disabled("hidden_mutator");
-    a.write = declared || hidden || collective_output;
+    // What cuDNN's recurrent layers draw dropout from; each forward moves it on.
+    const bool drawn_from = name == "dropout_state" && !rule_disabled("dropout_state");
+    a.write = declared || hidden || drawn_from || collective_output;
     a.out = declared && argument.kwarg_only();
     a.overwrite =
         a.write && !rule_disabled("overwrite") &&

@@ -280,6 +280,14 @@ void judge_graphs(Case& c) {
                                          " ran, and what is in them was not seen");
 }
 
+// A program without torch that calls no library: what its kernels compute is in no record.
+void judge_names_alone(Case& c) {
+    const auto& coverage = c.model.coverage;
+    if (is_raw(c.model) && coverage.by_name > 0 && coverage.by_name == coverage.ops)
+        c.out.inconclusive.push_back(counted(coverage.by_name, "kernel launch") +
+                                     " and no call of cuBLAS or NCCL: names were seen, and no values");
+}
+
 void judge_outside(Case& c) {
     const std::uint64_t outside = c.model.coverage.outside;
     if (outside == 0) return;
@@ -339,6 +347,7 @@ void judge_observed(Case& c) {
     if (lost > 0) out.push_back(counted(lost, "record") + " were dropped while recording");
     judge_ends(c);
     judge_graphs(c);
+    judge_names_alone(c);
     judge_outside(c);
     judge_twin(c);
     judge_given_up(c);

@@ -1,6 +1,7 @@
 """zero1_gpt under mp-trace, on fakes of NVIDIA's libraries: what is recorded and judged, and that nothing changes.
 
 usage: zero1_traced_test.py MP_TRACE ZERO1_GPT FAKES TWO_THREADS FREED_WEIGHTS NAMED_MEMORY FAILING_LIBRARY STATIC_NCCL
+                           OWN_KERNELS
 """
 import functools
 import json
@@ -13,8 +14,8 @@ import unittest
 import on_fakes
 from on_fakes import run
 
-MP_TRACE, PROGRAM, FAKES, TWO_THREADS, FREED_WEIGHTS, NAMED_MEMORY, FAILING, STATIC_NCCL = (
-    os.path.realpath(path) for path in sys.argv[1:9])
+MP_TRACE, PROGRAM, FAKES, TWO_THREADS, FREED_WEIGHTS, NAMED_MEMORY, FAILING, STATIC_NCCL, OWN_KERNELS = (
+    os.path.realpath(path) for path in sys.argv[1:10])
 environment = functools.partial(on_fakes.environment, FAKES)
 STEPS = 6
 LAYERS = [f"Layer {layer}/{part}" for layer in range(2) for part in ("attention", "mlp")]
@@ -430,6 +431,16 @@ class Harmless(Traced):
         texts = [note["text"] for note in report["notes"]]
         self.assertTrue(any("memory was freed" in text for text in texts), texts)
 
+    def test_a_program_without_libraries_is_known_by_its_kernels(self):
+        into = os.path.join(self.top, "own")
+        done = run([MP_TRACE, "-q", "-o", into, "--", OWN_KERNELS], environment())
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, b"8\n", b""))
+        report = json.loads(run([MP_TRACE, "report", into, "--json", "-"], environment()).stdout)
+        self.assertEqual((report["coverage"]["ops"], report["coverage"]["by_name"]), (3, 3))
+        gate = run([MP_TRACE, "gate", into], environment())
+        self.assertEqual(gate.returncode, 3)
+        self.assertIn(b"3 kernel launches and no call of cuBLAS or NCCL", gate.stdout)
+
     def test_a_set_injection_is_kept(self):
         places = ("NVTX_INJECTION64_PATH", "CUDA_INJECTION64_PATH")
         report = self.trace(**dict.fromkeys(places, "/nowhere/libother.so"))
@@ -470,4 +481,4 @@ class Failing(Traced):
                     self.assertEqual([s for s, there in seen.items() if not there and s != source], [])
 
 
-unittest.main(argv=sys.argv[:1] + sys.argv[9:])
+unittest.main(argv=sys.argv[:1] + sys.argv[10:])

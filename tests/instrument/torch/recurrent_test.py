@@ -1,0 +1,96 @@
+"""The twin of cuDNN's recurrent layers, whose dropout draws from a tensor that each forward moves on, undeclared.
+
+    MP_TRACE=build/release/bin/mp-trace recurrent_test.py PYTHON      PYTHON has torch 2.5 or later
+
+Those kernels run on CUDA alone. The program below gives the CPU its own, with a reserve of bytes whose size depends on
+the dtype, as cuDNN's.
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TRACE = os.path.abspath(os.environ["MP_TRACE"])
+PYTHON = os.path.abspath(sys.argv.pop(1))
+
+PROGRAM = r"""
+import sys, torch
+low = sys.argv[1] == "low"
+torch.set_num_threads(1)
+
+def mask_of(x, state):
+    generator = torch.Generator().manual_seed(int(state[0]))
+    return torch.rand(x.shape[0], 8, generator=generator).ge(0.5).float()
+
+def forward(input, weight, weight_stride0, weight_buf, hx, cx, mode, hidden_size, proj_size, num_layers, batch_first,
+            dropout, train, bidirectional, batch_sizes, dropout_state):
+    mask = mask_of(input, dropout_state)
+    dropout_state += 1  # the schema does not say so
+    out = ((input.float() @ weight[0].float().t()).tanh() * mask).to(input.dtype)
+    reserve = mask.to(torch.uint8).flatten().repeat(input.element_size())
+    return out, hx.clone(), hx.clone(), reserve, hx.new_empty(0)
+
+def backward(input, weight, weight_stride0, weight_buf, hx, cx, output, grad_output, grad_hy, grad_cy, mode, hidden_size,
+             proj_size, num_layers, batch_first, dropout, train, bidirectional, batch_sizes, dropout_state, reserve,
+             output_mask):
+    assert reserve.numel() == input.shape[0] * 8 * input.element_size(), "the reserve of another dtype"
+    mask = reserve[:input.shape[0] * 8].view(-1, 8).float()
+    before = grad_output.float() * mask * (1 - (input.float() @ weight[0].float().t()).tanh() ** 2)
+    return ((before @ weight[0].float()).to(input.dtype), torch.zeros_like(hx), torch.zeros_like(hx),
+            [(before.t() @ input.float()).to(input.dtype)])
+
+library = torch.library.Library("aten", "IMPL")
+library.impl("_cudnn_rnn", forward, "CPU")
+library.impl("_cudnn_rnn_backward", backward, "CPU")
+torch.manual_seed(0)
+state = torch.tensor([3], dtype=torch.uint8)
+weight = torch.nn.Parameter(torch.randn(8, 8))
+optimizer = torch.optim.SGD([weight], 0.5)
+x = torch.randint(-8, 8, (6, 8)) / 4.0  # exact in bf16
+for step in range(4):
+    optimizer.zero_grad()
+    of = (lambda t: t.bfloat16()) if low else (lambda t: t)
+    hidden = of(torch.zeros(1, 6, 8))
+    out = torch.ops.aten._cudnn_rnn(of(x), [of(weight)], 1, None, hidden, hidden, 2, 8, 0, 1, False, 0.5, True, False,
+                                    [], state)[0]
+    loss = (out.float() - 0.3).square().mean()
+    loss.backward()
+    optimizer.step()
+    print(loss.item())
+print("state", int(state[0]))
+"""
+
+
+class DropoutState(unittest.TestCase):
+    def run_in(self, folder, *command):
+        with open(os.path.join(folder, "program.py"), "w", encoding="utf-8") as f:
+            f.write(PROGRAM)
+        done = subprocess.run([*command], cwd=folder, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def traced(self, mode):
+        with tempfile.TemporaryDirectory() as folder:
+            plain = self.run_in(folder, PYTHON, "program.py", "low")
+            fp32 = self.run_in(folder, PYTHON, "program.py", "fp32")
+            traced = self.run_in(folder, TRACE, "-q", "--mode", mode, "-o", "run", "--", PYTHON, "program.py", "low")
+            self.assertEqual(traced, plain)
+            report = json.loads(self.run_in(folder, TRACE, "report", "run", "--json", "-"))
+            return [float(x) for x in fp32.split()[:4]], report
+
+    def test_the_twin_draws_what_an_fp32_run_draws(self):
+        fp32, report = self.traced("trajectory")
+        twin = [step["ranks"][0]["losses"][-1]["twin_loss"] for step in report["steps"]]
+        self.assertEqual(twin, fp32)
+
+    def test_the_program_draws_what_it_would_draw_alone(self):
+        for mode in ("watch", "local", "step"):
+            with self.subTest(mode=mode):
+                _, report = self.traced(mode)
+                self.assertEqual(len(report["steps"]), 4)
+
+
+if __name__ == "__main__":
+    unittest.main()
