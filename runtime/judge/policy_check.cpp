@@ -281,9 +281,19 @@ DType broken_wish(const DeclaredPolicy& p, const OpRecord& op) {
     return DType::unknown;
 }
 
+// Whether the call may have named the dtype, inside a region too. So does cross_entropy: it names that of its logits for
+// log_softmax.
+bool may_name_its_dtype(const DeclaredPolicy& p, const OpRecord& op) {
+    return p.list->category(op_from_name(base_name(op.op))) == Category::fp32_set_opt_dtype;
+}
+
 void judge_list(Case& c, const DeclaredPolicy& p, const std::vector<DeclaredPolicy>& all) {
     const OpSum* first = nullptr;
     std::uint64_t others = 0;
+    const auto is_before = [&p](const OpRecord& a, const OpRecord& b) {
+        const bool open = may_name_its_dtype(p, a);
+        return open != may_name_its_dtype(p, b) ? !open : a.first < b.first;
+    };
     for (const OpSum& s : c.model.ops) {
         const DType wanted = broken_wish(p, s.total);
         if (wanted == DType::unknown || !covers(p, s.total.layer)) continue;
@@ -293,12 +303,12 @@ void judge_list(Case& c, const DeclaredPolicy& p, const std::vector<DeclaredPoli
         });
         if (allowed) continue;
         if (first) ++others;
-        if (!first || s.total.first < first->total.first) first = &s;
+        if (!first || is_before(s.total, first->total)) first = &s;
     }
     if (!first) return;
     const DType wanted = broken_wish(p, first->total);
-    const bool certain = p.declared || is_half(wanted);
-    Finding f = off_policy(certain ? Severity::error : Severity::warning, p);
+    const bool certain = p.declared || is_half(wanted), open = may_name_its_dtype(p, first->total);
+    Finding f = off_policy(certain ? Severity::error : open ? Severity::note : Severity::warning, p);
     f.layer = first->total.layer;
     f.op = first->total.op;
     f.phase = first->total.phase;
@@ -311,7 +321,8 @@ void judge_list(Case& c, const DeclaredPolicy& p, const std::vector<DeclaredPoli
     if (others > 0) f.message += "; the same holds for " + counted(others, "other op");
     f.advice = is_half(wanted)
                    ? "convert its inputs to " + std::string(name_of(wanted)) + ", or correct the policy"
-                   : "call it inside the autocast region, or convert its inputs to fp32";
+               : open ? "convert its inputs to fp32: cross_entropy(logits.float(), ...) where it is a part of that"
+                      : "call it inside the autocast region, or convert its inputs to fp32";
     c.out.findings.push_back(std::move(f));
 }
 

@@ -284,8 +284,8 @@ void judge_graphs(Case& c) {
 void judge_names_alone(Case& c) {
     const auto& coverage = c.model.coverage;
     if (is_raw(c.model) && coverage.by_name > 0 && coverage.by_name == coverage.ops)
-        c.out.inconclusive.push_back(counted(coverage.by_name, "kernel launch") +
-                                     " and no call of cuBLAS or NCCL: names were seen, and no values");
+        c.out.inconclusive.push_back(counted(coverage.by_name, "kernel") +
+                                     " ran without a call of cuBLAS or NCCL: names were seen, and no values");
 }
 
 void judge_outside(Case& c) {

@@ -154,16 +154,31 @@ TEST(OffPolicy, AnOpOffTheAutocastList) {
     RunModel m = healthy();
     m.policies = {"autocast:cuda=bf16"};
     EXPECT_EQ(text_of(judge(m)), "");
-    m.ops.push_back(op_sum("blocks.1", "aten::_softmax", Phase::forward, DType::bf16, 1, 5));
+    m.ops.push_back(op_sum("blocks.1", "aten::exp", Phase::forward, DType::bf16, 1, 5));
     const Judgement found = judge(m);
     ASSERT_EQ(found.findings.size(), 1u) << text_of(found);
     EXPECT_EQ(found.findings[0].severity, Severity::warning) << "autocast may be off there on purpose";
     const Judgement declared = judge(m, {}, {"autocast:cuda=bf16"});
     ASSERT_EQ(declared.findings.size(), 1u);
     EXPECT_EQ(declared.findings[0].severity, Severity::error);
-    EXPECT_EQ(declared.findings[0].op, "aten::_softmax");
+    EXPECT_EQ(declared.findings[0].op, "aten::exp");
     m.policies = {"autocast:cpu=bf16"};
-    EXPECT_EQ(text_of(judge(m)), "") << "softmax is on no list of the CPU";
+    EXPECT_EQ(text_of(judge(m)), "") << "exp is on no list of the CPU";
+}
+
+TEST(OffPolicy, AnOpThatTakesADtype) {
+    RunModel m = healthy();
+    m.policies = {"autocast:cuda=bf16"};
+    m.ops.push_back(op_sum("loss", "aten::_log_softmax", Phase::forward, DType::bf16, 1, 5));
+    const Judgement alone = judge(m);
+    ASSERT_EQ(alone.findings.size(), 1u) << text_of(alone);
+    EXPECT_EQ(alone.findings[0].severity, Severity::note) << "cross_entropy names the dtype of its logits";
+    EXPECT_THAT(alone.findings[0].advice, HasSubstr("logits.float()"));
+    m.ops.push_back(op_sum("loss", "aten::exp", Phase::forward, DType::bf16, 1, 5));
+    const Judgement both = judge(m);
+    ASSERT_EQ(both.findings.size(), 1u) << text_of(both);
+    EXPECT_EQ(both.findings[0].op, "aten::exp") << "which needs no name to break the list";
+    EXPECT_EQ(both.findings[0].severity, Severity::warning);
 }
 
 TEST(OffPolicy, TheOtherHalf) {
