@@ -100,7 +100,10 @@ void Twin::dropout(Call& call) {
     const double p = call.real[1].toDouble();
     const bool train = call.real[2].isNone() || call.real[2].toBool();
     const TwinScope scope;
-    const at::Tensor input = call.shadow[0].toTensor();
+    const at::Tensor real = call.real[0].toTensor(), input = call.shadow[0].toTensor();
+    // A thread of CUDA's kernel draws for as many neighbours as fit in 16 bytes.
+    if (train && p > 0 && p < 1 && real.is_cuda() && is_low_precision(real.scalar_type()))
+        parts_.coverage.drawn(call.info.name, name_of(dtype_of(real.scalar_type())));
     const at::Tensor mask = result(call, 1).toTensor();
     // Kernels of devices divide in fp32.
     const double scale = p == 1                    ? 0

@@ -9,7 +9,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CALLS = {"empty": "an empty call", "range": "an NVTX range, pushed and popped", "launch": "cudaLaunchKernel",
@@ -21,23 +20,13 @@ NVTX, CUDA, NCCL = ({name: "/nowhere/another_tool.so"}
 VARIANTS = {"off": (None, {}), "calls": (COUNTED, {**NVTX, **CUDA, **NCCL}), "ranges": (COUNTED, {**CUDA, **NCCL}),
             "launches": (COUNTED, NCCL), "algorithms": (COUNTED, {}),
             "times": ([*COUNTED, "--device-times"], {}), "figures": ([], {})}
-STEPS = 8
+STEPS = 12  # of which nine count
 
 
 def prefix_of(name, tool):
     """What stands before a program to run it with the sources of a column, and what its environment has more."""
     flags, places = VARIANTS[name]
     return ([] if flags is None else [tool, "-q", "-o", "run", *flags, "--"]), places
-
-
-def step_microseconds(run, steps):
-    """Of a step: run(N) trains for N steps. The difference of two runs is without the start."""
-    taken = []
-    for count in (2, 2 + steps):
-        begin = time.monotonic()
-        run(count)
-        taken.append(time.monotonic() - begin)
-    return (taken[1] - taken[0]) / steps * 1e6
 
 
 def main():
@@ -58,15 +47,15 @@ def main():
         def run(name, *program):
             prefix, places = prefix_of(name, tool)
             return subprocess.run([*prefix, *program], check=True, cwd=work, env={**env, **places}, capture_output=True,
-                                  text=True).stdout
+                                  text=True)
 
         for _ in range(options.rounds):
             for name in VARIANTS:
-                for line in run(name, calls, "200").splitlines():
+                for line in run(name, calls, "200").stdout.splitlines():
                     call, ns = line.split("\t")
                     figures.setdefault((name, call), []).append(float(ns))
-                figures.setdefault((name, "step"), []).append(
-                    step_microseconds(lambda steps: run(name, trains, "--steps", str(steps)), STEPS))
+                step = run(name, trains, "--steps", str(STEPS), "--clock").stderr
+                figures.setdefault((name, "step"), []).append(float(step))
     print(f"load {os.getloadavg()[0]:.1f}\n")
     print("| call, ns | " + " | ".join(VARIANTS) + " |\n|---|" + "---:|" * len(VARIANTS))
     for call, text in [*CALLS.items(), ("step", "a step of zero1_gpt, µs")]:

@@ -2,17 +2,22 @@
 
     others.py --mp-trace BIN --programs DIR --libraries DIR:DIR --out DIR [NAME...]
 
-DIR/FOLDER has a program, its data, and its command line in a file cmd (FOLDER) or cmd.KIND (FOLDER.KIND). Words of the
-output in which two untraced runs differ, such as times, are not compared. Writes the output of all runs, recordings
-and reports into --out, and prints one line for each program.
+DIR/FOLDER has a program, its data, and its command line in a file cmd (FOLDER) or cmd.KIND (FOLDER.KIND). Numbers of the
+output may differ from the first run's ten times as much as two untraced runs differ in numbers of that place in a
+line: times do, and losses of programs that add by atomics. Writes the output of all runs, recordings and reports into
+--out, and prints one line for each program.
 """
 import argparse
 import glob
 import json
+import math
 import os
+import re
 import subprocess
 import sys
 import time
+
+NUMBER = re.compile(r"([-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|(?<![a-z])(?:nan|inf)(?![a-z])))")
 
 
 def commands(programs):
@@ -26,17 +31,31 @@ def commands(programs):
 
 
 def words(text):
-    return [line.split() for line in text.splitlines()]
+    return [NUMBER.split(" ".join(line.split())) for line in text.splitlines()]
+
+
+def numbers(text):
+    """(place, number): the place is the text between the numbers of a line, and which of them it is."""
+    for parts in words(text):
+        for i, value in enumerate(parts[1::2]):
+            yield (tuple(parts[::2]), i), float(value)
+
+
+def gap(x, y):
+    if x == y or (math.isnan(x) and math.isnan(y)):
+        return 0.0
+    return abs(x - y) / max(abs(x), abs(y)) if math.isfinite(x) and math.isfinite(y) else math.inf
 
 
 def differing(text, first, second):
-    """Words of the text that are neither the first's nor in a place where the first and the second differ."""
-    a, b, c = words(first), words(second), words(text)
-    if [len(line) for line in a] != [len(line) for line in c]:
-        return ["another number of words"]
-    steady = [len(x) == len(y) for x, y in zip(a, b)] + [False] * (len(a) - len(b))
-    return [f"{z} for {x}" for i, line in enumerate(a) for j, x in enumerate(line)
-            if steady[i] and x == b[i][j] and x != (z := c[i][j])]
+    """What is in the text neither as in the first run nor within ten times what the second is apart from that."""
+    if [parts[::2] for parts in words(text)] != [parts[::2] for parts in words(first)]:
+        return ["other words"]
+    noise = {}
+    for (place, x), (_, y) in zip(numbers(first), numbers(second)):
+        noise[place] = max(noise.get(place, 0.0), gap(x, y))
+    return [f"{y:g} for {x:g}" for (place, x), (_, y) in zip(numbers(first), numbers(text))
+            if gap(x, y) > 10 * noise.get(place, 0.0)]
 
 
 def run(command, folder, env, out):

@@ -3,6 +3,7 @@ import importlib.machinery
 import importlib.util
 import sys
 import types
+import unittest.mock
 
 import torch
 
@@ -62,8 +63,8 @@ def everything():
     if importlib.util.find_spec("librosa") is None:
         module("librosa")
     if importlib.util.find_spec("wandb") is None:
-        module("wandb", init=lambda **_: None, log=lambda *_: None, finish=lambda: None,
-               run=types.SimpleNamespace())
+        module("wandb", **{name: unittest.mock.MagicMock() for name in ("init", "log", "finish", "run", "Image",
+                                                                        "Histogram")})
     if importlib.util.find_spec("mpi4py") is None:
         module("mpi4py", MPI=types.SimpleNamespace(COMM_WORLD=OneRank))
     if importlib.util.find_spec("gymnasium") is not None:

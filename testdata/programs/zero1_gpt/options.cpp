@@ -17,6 +17,7 @@ constexpr const char* kUsage =
     "  --tf32                       fp32 products round their inputs to TF32\n"
     "  --save FILE                  rank 0 writes the weights at the end\n"
     "  --graph                      forward pass as a CUDA graph\n"
+    "  --clock                      microseconds of a mean step on stderr, without the first quarter of the steps\n"
     "defects:\n"
     "  --overflow-at STEP LAYER     a matrix product of that layer overflows; --overflow-rank R (0)\n"
     "  --half-accumulator           sums in the 16-bit type\n"
@@ -65,6 +66,7 @@ Options parse(int argc, char** argv) {
         else if (flag == "--count-bytes") o.count_bytes = true;
         else if (flag == "--tf32") o.tf32 = true;
         else if (flag == "--graph") o.graph = true;
+        else if (flag == "--clock") o.clock = true;
         else refuse("unknown option ", flag.c_str());
     }
     if (o.precision != "fp32" && o.precision != "bf16" && o.precision != "fp16")

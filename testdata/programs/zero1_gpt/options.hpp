@@ -21,6 +21,7 @@ struct Options {
     bool tf32 = false;              // fp32 products round their inputs to TF32
     bool count_bytes = false;       // the count of a collective in bytes
     bool graph = false;             // forward pass as a CUDA graph
+    bool clock = false;             // tell how long a step takes
     int spawn = 0;                  // start this many ranks
     int rank = 0;
     int world = 1;

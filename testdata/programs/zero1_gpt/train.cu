@@ -1,5 +1,6 @@
 #include <mptrace.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -106,7 +107,11 @@ public:
     void run() {
         float scale = Names<T>::kNccl == ncclHalf ? o_.loss_scale : 1.0f;
         int good = 0;
+        using Clock = std::chrono::steady_clock;
+        Clock::time_point began = Clock::now();
+        const int warm = o_.steps / 4;
         for (int step = 0; step < o_.steps; ++step) {
+            if (step == warm) began = Clock::now();  // a step ends with a wait for the device
             const Range range("Train step", step);
             step_ = step;
             next_batch();
@@ -126,6 +131,9 @@ public:
             if (!finite) scale /= 2;
             if (good == 20) scale *= 2, good = 0;
         }
+        if (o_.clock && o_.rank == 0)
+            std::fprintf(stderr, "%.1f\n", std::chrono::duration<double, std::micro>(Clock::now() - began).count() /
+                                               (o_.steps - warm));
         print_weights();
     }
 

@@ -16,7 +16,6 @@ def gpu(checkouts, _):
     data.sentences(at("examples", "word_language_model", "data", "wikitext-2"))
     data.pictures(at("examples", "data"), "MNIST")
     os.makedirs(at("examples", "vae", "results"), exist_ok=True)
-    data.edit(at("examples", "dcgan", "main.py"), chosen)
     data.edit(at("pytorch-cifar", "main.py"), {**chosen, "\nnet = SimpleDLA()": "\nnet = ResNet18()",
                                                "num_workers=2": "num_workers=0"})
     data.edit(at("pytorch-cifar", "utils.py"), {"os.popen('stty size', 'r').read().split()": "24, 80"})
