@@ -8,7 +8,7 @@ import sys
 import torch
 import torch.distributed as dist
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
-from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+from torch.distributed.fsdp import FullyShardedDataParallel, MixedPrecision, MixedPrecisionPolicy, fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -45,6 +45,9 @@ def spread(model, options, low):
         for block in model.blocks:
             fully_shard(block, mp_policy=policy)
         return fully_shard(model, mp_policy=policy)
+    if options.parallel == "fsdp1":
+        policy = MixedPrecision(*[torch.bfloat16] * 2) if low else None
+        return FullyShardedDataParallel(model, mixed_precision=policy, use_orig_params=True)
     if options.parallel == "own":
         return model
     # Looking for unused parameters keeps DDP from laying its buckets out anew.
@@ -64,7 +67,7 @@ def main():
     parser = base_parser(__doc__.splitlines()[0], steps=20)
     parser.add_argument("--attention", choices=("math", "any"), default="math")
     parser.add_argument("--device", choices=("cuda", "late"), default="cuda")
-    parser.add_argument("--parallel", choices=("own", "ddp", "ddp-bf16", "fsdp2", "fsdp2-mix"),
+    parser.add_argument("--parallel", choices=("own", "ddp", "ddp-bf16", "fsdp1", "fsdp2", "fsdp2-mix"),
                         default="own", help="fsdp2-mix: fp32 and frozen bf16 parameters, gathered as bytes")
     options = parser.parse_args()
     settle(options.attention == "math")
@@ -77,7 +80,7 @@ def main():
     batches = run.batches()
     waits = torch.late.synchronisations if options.device == "late" else lambda: 0
     waited = waits()  # building the model copies to the CPU, which is done for the twin too
-    autocast = run.low and not options.parallel.startswith("fsdp2")
+    autocast = run.low and not options.parallel.startswith("fsdp")
     for step in range(run.steps):
         inputs, targets = (t.to(here) for t in batches.next())
         optimizer.zero_grad()

@@ -9,6 +9,7 @@ two GPUs. --device late: the device of tests/fakes/torch instead of GPUs, for wh
 Exit status: 0 as promised, 1 not, 77 where no GPU can be used, with the reason on stdout.
 """
 import argparse
+import concurrent.futures
 import json
 import os
 import subprocess
@@ -48,6 +49,7 @@ CASES = {
     "attention any": (("--attention", "any"), 1),
     "ddp, one rank": (("--parallel", "ddp"), 1),
     "ddp, bf16 hook, one rank": (("--parallel", "ddp-bf16"), 1),
+    "fsdp1, one rank": (("--parallel", "fsdp1"), 1),
     "fsdp2, one rank": (("--parallel", "fsdp2"), 1),
     "ddp": (("--parallel", "ddp"), 2),
     "ddp, bf16 hook": (("--parallel", "ddp-bf16"), 2),
@@ -129,6 +131,7 @@ def main():
     parser.add_argument("--python", default=os.path.join(ROOT, ".venv", "bin", "python"))
     parser.add_argument("--device", choices=("cuda", "late"), default="cuda")
     parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--jobs", type=int, default=1, help="cases side by side")
     options = parser.parse_args()
     options.mp_trace = os.path.realpath(options.mp_trace)
     devices, told = found(options.python, options.device)
@@ -137,14 +140,15 @@ def main():
         return 77
     red = False
     with tempfile.TemporaryDirectory(prefix="mp-gpu-") as work:
+        here = [name for name in options.cases or CASES if CASES[name][1] <= devices]
         for name in options.cases or CASES:
-            if CASES[name][1] > devices:
+            if name not in here:
                 print(f"{name}: needs {CASES[name][1]} GPUs")
-                continue
-            faults = check(options, name, work)
-            red |= bool(faults)
-            verdict = "RED" if faults else "ok "
-            print(f"{verdict} {name}: {'; '.join(faults) or 'as promised'}", flush=True)
+        with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+            for name, faults in zip(here, pool.map(lambda name: check(options, name, work), here)):
+                red |= bool(faults)
+                verdict = "RED" if faults else "ok "
+                print(f"{verdict} {name}: {'; '.join(faults) or 'as promised'}", flush=True)
     return 1 if red else 0
 
 
