@@ -1,5 +1,7 @@
 #include "instrument/torch/fp32_kernels.hpp"
 
+#include "instrument/torch/tensors.hpp"
+
 #if MP_TORCH_AT_LEAST(2, 11)
 #include <ATen/native/ConvUtils.h>
 #endif
@@ -14,6 +16,8 @@
 namespace mp::twin {
 namespace {
 
+constexpr const char* kOtherNumbers = "with dropout, the kernel of fp32 draws other numbers";
+constexpr const char kRecurrent[] = "aten::_cudnn_rnn";
 constexpr const char kConvolution[] = "aten::convolution", kBackward[] = "aten::convolution_backward";
 
 // The arguments of an op by name; tensors are the twin's.
@@ -49,10 +53,25 @@ Stack convolution(const Call& call) {
     return stack;
 }
 
+// The dtype of an argument's program value, by name.
+at::ScalarType real_dtype(const Call& call, const char* name) {
+    const auto& arguments = call.op.schema().arguments();
+    for (std::size_t i = 0; i < arguments.size(); ++i)
+        if (arguments[i].name() == name) return call.real[i].toTensor().scalar_type();
+    return at::ScalarType::Undefined;
+}
+
 Stack as_it_is(const Call& call) {
     Stack results(call.shadow.begin(), call.shadow.end());
     call.op.redispatchBoxed(call.below, &results);
     return results;
+}
+
+Stack recurrent(const Call& call) {
+    const Arguments given(call);
+    const bool drops = given.find("train")->toBool() && given.find("dropout")->toDouble() > 0;
+    if (drops && is_low_precision(real_dtype(call, "input"))) throw std::runtime_error(kOtherNumbers);
+    return as_it_is(call);
 }
 
 }  // namespace
@@ -192,7 +211,7 @@ struct Efficient {
           value(given.tensor("value")),
           causal(given.find("is_causal")->toBool()) {
         if (given.find("dropout_p")->toDouble() != 0)
-            throw std::runtime_error("with dropout, the kernel of fp32 draws other numbers");
+            throw std::runtime_error(kOtherNumbers);
         if (const IValue* const told = given.find("scale"); told && told->isDouble())
             scale = told->toDouble();
         shared = query.size(1) / key.size(1);
@@ -261,11 +280,13 @@ Stack attention(const Call&) { throw std::runtime_error("has no kernel in fp32")
 #endif
 
 bool has_own_fp32_kernel(const OpInfo& info) {
-    return info.traits.has(Trait::half_only) || info.name == kConvolution || info.name == kBackward;
+    return info.traits.has(Trait::half_only) || info.name == kConvolution || info.name == kBackward ||
+           info.name == kRecurrent;
 }
 
 Stack run_in_fp32(const Call& call) {
     if (call.info.traits.has(Trait::half_only)) return attention(call);
+    if (call.info.name == kRecurrent) return recurrent(call);
     return call.info.name == kConvolution ? convolution(call) : convolution_backward(call);
 }
 

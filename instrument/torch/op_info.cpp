@@ -36,6 +36,14 @@ bool runs_twice(std::string_view space) {
               space);
 }
 
+// Recurrent layers of cuDNN and MIOpen draw their dropout from a tensor, which each forward moves on, undeclared.
+constexpr std::string_view kDropoutState = "dropout_state";
+
+bool draws_from_argument(const c10::OperatorHandle& op) {
+    return std::ranges::any_of(op.schema().arguments(),
+                               [](const c10::Argument& a) { return a.name() == kDropoutState; });
+}
+
 Rule rule_of(const c10::OperatorHandle& op, std::string_view space, std::string_view base, Traits traits) {
     if (space == "c10d") {
         if (in({"barrier", "monitored_barrier"}, base)) return Rule::no_shadow;
@@ -53,6 +61,7 @@ Rule rule_of(const c10::OperatorHandle& op, std::string_view space, std::string_
     if (traits.has(Trait::extremes) && op.schema().returns().size() == 2) return Rule::by_index;
     if (traits.has(Trait::no_twin)) return Rule::no_shadow;
     if (traits.has(Trait::leaks)) return Rule::leak;
+    if (draws_from_argument(op)) return Rule::generic;
     if (draws_random(op)) return rule_disabled("sdpa") ? Rule::generic : Rule::random;
     return Rule::generic;
 }
@@ -84,8 +93,7 @@ Argument describe_argument(const c10::Argument& argument, std::size_t position, 
     const bool declared = argument.alias_info() && argument.alias_info()->isWrite();
     const bool hidden = traits.has(Trait::hidden_stats) &&
                         (name == "running_mean" || name == "running_var") && !rule_disabled("hidden_mutator");
-    // What cuDNN's recurrent layers draw dropout from; each forward moves it on.
-    const bool drawn_from = name == "dropout_state" && !rule_disabled("dropout_state");
+    const bool drawn_from = name == kDropoutState && !rule_disabled("dropout_state");
     a.write = declared || hidden || drawn_from || collective_output;
     a.out = declared && argument.kwarg_only();
     a.overwrite =

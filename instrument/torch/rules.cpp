@@ -1,5 +1,7 @@
 // The rules that are not "the same op on the shadows". Each comment gives the twin's action and the reason.
 
+#include <optional>
+
 #include "instrument/torch/sample.hpp"
 #include "instrument/torch/tensors.hpp"
 #include "instrument/torch/test_hooks.hpp"
@@ -42,27 +44,67 @@ std::size_t nodes_made(const Call& call) {
     return gradients && at::GradMode::is_enabled() ? 1 : 0;
 }
 
-// get_state and set_state require the caller to hold the generator's lock.
-at::Tensor state_of(at::Generator& generator) {
-    const std::lock_guard<std::mutex> lock(generator.mutex());
-    return at::Tensor(c10::intrusive_ptr<c10::TensorImpl>(generator.getIntrusivePtr()->get_state()));
-}
+// The numbers that a generator of the program has now, to be drawn again. Its methods hold the generator's lock.
+class Draws {
+public:
+    explicit Draws(const at::Generator& generator) : generator_(generator) {
+        const std::lock_guard<std::mutex> lock(generator_.mutex());
+#if MP_TORCH_AT_LEAST(2, 4)
+        if (is_exchanged()) {
+            copy_ = generator_.getIntrusivePtr()->clone();
+            return;
+        }
+#endif
+        state_ = state();
+    }
 
-void set_state(at::Generator& generator, const at::Tensor& state) {
-    const std::lock_guard<std::mutex> lock(generator.mutex());
-    generator.set_state(state);
-}
+    template <typename Draw>
+    bool again(const Draw& draw) {
+        exchange();
+        const bool drawn = draw();
+        exchange();
+        return drawn;
+    }
+
+private:
+    // A new state of a generator of CUDA would make recurrent layers of cuDNN begin their dropout anew, from a seed that
+    // they draw. Exchanging its state for another one does not.
+    bool is_exchanged() const { return generator_.device().is_cuda(); }
+
+    at::Tensor state() const {
+        return at::Tensor(c10::intrusive_ptr<c10::TensorImpl>(generator_.getIntrusivePtr()->get_state()));
+    }
+
+    void exchange() {
+        const std::lock_guard<std::mutex> lock(generator_.mutex());
+#if MP_TORCH_AT_LEAST(2, 4)
+        if (is_exchanged()) {
+            const c10::intrusive_ptr<c10::GeneratorImpl> now =
+                generator_.getIntrusivePtr()->graphsafe_get_state();
+            generator_.getIntrusivePtr()->graphsafe_set_state(copy_);
+            copy_ = now;
+            return;
+        }
+#endif
+        const at::Tensor now = state();
+        generator_.set_state(state_);
+        state_ = now;
+    }
+
+    at::Generator generator_;
+    at::Tensor state_;
+    c10::intrusive_ptr<c10::GeneratorImpl> copy_;
+};
 
 }  // namespace
 
 // A function of its inputs that also draws (SDPA with dropout, rrelu). Both runs draw the same numbers, and the
 // program's generator keeps the state after the real run.
 void Twin::random(Call& call) {
-    at::Generator generator = generator_of(call);
-    at::Tensor before, after;
+    std::optional<Draws> draws;
     {
         const TwinScope scope;
-        before = state_of(generator);
+        draws.emplace(generator_of(call));
     }
     if (call.info.writes) arguments_.prepare(call);
     run_real(call);
@@ -73,17 +115,8 @@ void Twin::random(Call& call) {
         return parts_.coverage.unshadowed(call.info.name, call.why_not, bytes);
     }
     Stack results;
-    {
-        const TwinScope scope;
-        after = state_of(generator);
-        set_state(generator, before);
-    }
-    const bool ran = run_shadow(call, results);
-    {
-        const TwinScope scope;
-        set_state(generator, after);
-    }
-    if (!ran) return;
+    const TwinScope scope;
+    if (!draws->again([&] { return run_shadow(call, results); })) return;
     if (parts_.control.local()) return measure_local(call, results);
     bind_results(call, results);
     after_writes(call);

@@ -174,7 +174,7 @@ at::Tensor ShadowArguments::shadow_of_integer(Call& call, const Argument& argume
     const ShadowMap::Lookup found = shadows_.find(t);
     if (argument.write && found.maker && found.found != ShadowMap::Found::hit)
         shadows_.forget_integers(t);
-    else if (found.found == ShadowMap::Found::own)
+    else if (found.found == ShadowMap::Found::own && !(call.local && argument.write))
         return own_integers(call, t, found);
     if (call.local) return argument.write ? t.clone() : is_workspace(found) ? found.shadow : t;
     if (argument.real_mask && !control_.options().free_ints) return t;

@@ -83,6 +83,11 @@ bool ends_the_twin(const Call& call, const std::exception& e) {
     return !call.local && dynamic_cast<const c10::OutOfMemoryError*>(&e) != nullptr;
 }
 
+// Bytes that only the op's own kernels can read. Those of 16 bits and of fp32 have nothing in common.
+bool is_opaque(const Call& call, const at::Tensor& t) {
+    return call.info.traits.has(Trait::own_integers) && has_plain_memory(t) && t.scalar_type() == at::kByte;
+}
+
 // The first line of a torch error: the rest is a C++ stack trace.
 std::string first_line(const std::exception& e) {
     const std::string_view what = e.what();
@@ -245,6 +250,7 @@ void Twin::lose_results(Call& call) {
     const TwinScope scope;
     for_each_result(call, [&](const at::Tensor& t) {
         if (has_plain_memory(t) && carries_floats(t)) parts_.shadows.lose(t);
+        if (is_opaque(call, t) && !shares_memory(call, t)) parts_.shadows.bind_others(t, {}, call.info);
         if (has_sparse_floats(t) && !shares_memory(call, t._values())) parts_.shadows.lose(t._values());
     });
 }
@@ -314,9 +320,8 @@ void Twin::keep_integers(const Call& call, const at::Tensor& real, const at::Ten
     if (rule_disabled("integer")) return;
     if (!twin.defined() || twin.scalar_type() != real.scalar_type() || twin.sizes() != real.sizes())
         return parts_.shadows.bind_others(real, twin, call.info);
-    const bool own = call.info.traits.has(Trait::own_integers);
-    if (call.local && !(own && real.scalar_type() == at::kByte)) return;
-    if (!call.local && !count_flips(real, twin)) return;
+    const bool own = call.info.traits.has(Trait::own_integers), opaque = is_opaque(call, real);
+    if (!opaque && (call.local || !count_flips(real, twin))) return;
     const bool everyone = own || real.scalar_type() == at::kBool || parts_.control.options().free_ints;
     parts_.shadows.bind_integers(real, twin, call.info, everyone ? Readers::everyone : Readers::own_backward);
 }

@@ -4,7 +4,7 @@
 
 DIR/FOLDER has a program, its data, and its command line in a file cmd (FOLDER) or cmd.KIND (FOLDER.KIND). Numbers of the
 output may differ from the first run's ten times as much as two untraced runs differ in numbers of that place in a
-line: times do, and losses of programs that add by atomics. Writes the output of all runs, recordings and reports into
+line, as losses of programs that add by atomics do; times and rates are not compared. Writes the output of all runs, recordings and reports into
 --out, and prints one line for each program.
 """
 import argparse
@@ -18,6 +18,7 @@ import sys
 import time
 
 NUMBER = re.compile(r"([-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|(?<![a-z])(?:nan|inf)(?![a-z])))")
+OF_THE_MACHINE = re.compile(r" ?(ms|s|us|µs|secs?|seconds?|tok/s|%|MiB)\b")
 
 
 def commands(programs):
@@ -35,10 +36,12 @@ def words(text):
 
 
 def numbers(text):
-    """(place, number): the place is the text between the numbers of a line, and which of them it is."""
+    """(place, number): the place is the text between the numbers of a line, and which of them it is. Times, rates and
+    the memory in use are left out."""
     for parts in words(text):
         for i, value in enumerate(parts[1::2]):
-            yield (tuple(parts[::2]), i), float(value)
+            if not OF_THE_MACHINE.match(parts[2 * i + 2]):
+                yield (tuple(parts[::2]), i), float(value)
 
 
 def gap(x, y):

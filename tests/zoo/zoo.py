@@ -130,7 +130,8 @@ def measure(options, program, work):
                  "twin": {kind: str(match) for kind, match in result.matches.items()}}
     with open(os.path.join(folders["fp32"], "layers.json"), encoding="utf-8") as f:
         modules = json.load(f)
-    return line | {"transparent": result.transparent, "faults": result.faults, **score.of_report(report, modules),
+    line |= score.of_report(report, modules)
+    return line | {"transparent": result.transparent, "faults": result.faults, "because": score.explained(line),
                    "steps_right": len(report["steps"]) == STEPS, "seconds": round(time.monotonic() - began, 1)}
 
 

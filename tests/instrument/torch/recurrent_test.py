@@ -17,17 +17,20 @@ PYTHON = os.path.abspath(sys.argv.pop(1))
 
 PROGRAM = r"""
 import sys, torch
-low = sys.argv[1] == "low"
+low, dropout = sys.argv[1] == "low", float(sys.argv[2])
 torch.set_num_threads(1)
 
 def mask_of(x, state):
+    if state is None:
+        return torch.ones(x.shape[0], 8)
     generator = torch.Generator().manual_seed(int(state[0]))
     return torch.rand(x.shape[0], 8, generator=generator).ge(0.5).float()
 
 def forward(input, weight, weight_stride0, weight_buf, hx, cx, mode, hidden_size, proj_size, num_layers, batch_first,
             dropout, train, bidirectional, batch_sizes, dropout_state):
     mask = mask_of(input, dropout_state)
-    dropout_state += 1  # the schema does not say so
+    if dropout_state is not None:
+        dropout_state += 1  # the schema does not say so
     out = ((input.float() @ weight[0].float().t()).tanh() * mask).to(input.dtype)
     reserve = mask.to(torch.uint8).flatten().repeat(input.element_size())
     return out, hx.clone(), hx.clone(), reserve, hx.new_empty(0)
@@ -53,8 +56,8 @@ for step in range(4):
     optimizer.zero_grad()
     of = (lambda t: t.bfloat16()) if low else (lambda t: t)
     hidden = of(torch.zeros(1, 6, 8))
-    out = torch.ops.aten._cudnn_rnn(of(x), [of(weight)], 1, None, hidden, hidden, 2, 8, 0, 1, False, 0.5, True, False,
-                                    [], state)[0]
+    out = torch.ops.aten._cudnn_rnn(of(x), [of(weight)], 1, None, hidden, hidden, 2, 8, 0, 1, False, dropout, True, False,
+                                    [], state if dropout else None)[0]
     loss = (out.float() - 0.3).square().mean()
     loss.backward()
     optimizer.step()
@@ -71,25 +74,43 @@ class DropoutState(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout
 
-    def traced(self, mode):
+    def traced(self, mode, precision="low", dropout="0.5"):
+        """(the losses of the twin, those of the fp32 run, the report): the output is the untraced one."""
+        words = ["program.py", precision, dropout]
         with tempfile.TemporaryDirectory() as folder:
-            plain = self.run_in(folder, PYTHON, "program.py", "low")
-            fp32 = self.run_in(folder, PYTHON, "program.py", "fp32")
-            traced = self.run_in(folder, TRACE, "-q", "--mode", mode, "-o", "run", "--", PYTHON, "program.py", "low")
+            plain = self.run_in(folder, PYTHON, *words)
+            fp32 = self.run_in(folder, PYTHON, "program.py", "fp32", dropout)
+            traced = self.run_in(folder, TRACE, "-q", "--mode", mode, "-o", "run", "--", PYTHON, *words)
             self.assertEqual(traced, plain)
             report = json.loads(self.run_in(folder, TRACE, "report", "run", "--json", "-"))
-            return [float(x) for x in fp32.split()[:4]], report
+        self.assertEqual(len(report["steps"]), 4)
+        losses = [entry["losses"][-1].get("twin_loss") for step in report["steps"] for entry in step["ranks"]]
+        return losses, [float(x) for x in fp32.split()[:4]], report
 
-    def test_the_twin_draws_what_an_fp32_run_draws(self):
-        fp32, report = self.traced("trajectory")
-        twin = [step["ranks"][0]["losses"][-1]["twin_loss"] for step in report["steps"]]
+    def test_in_fp32_the_twin_draws_what_the_run_draws(self):
+        twin, fp32, report = self.traced("trajectory", "fp32")
         self.assertEqual(twin, fp32)
+        self.assertEqual(report["coverage"]["failed"], 0)
+
+    def test_without_dropout_the_twin_of_16_bits_is_the_fp32_run(self):
+        twin, fp32, report = self.traced("trajectory", dropout="0")
+        self.assertEqual(twin, fp32)
+        self.assertEqual(report["coverage"]["flips"], 0)
+
+    def test_in_16_bits_with_dropout_the_layer_has_no_twin(self):
+        """cuDNN draws other numbers in fp32. The backward would read the reserve of 16 bits as one of fp32."""
+        _, _, report = self.traced("trajectory")
+        texts = " ".join(note["text"] for note in report["notes"])
+        self.assertIn("aten::_cudnn_rnn: the twin's op failed: with dropout, the kernel of fp32 draws other numbers", texts)
+        self.assertIn("aten::_cudnn_rnn_backward: an integer argument has another size in fp32", texts)
+        self.assertNotIn("the reserve of another dtype", texts)
 
     def test_the_program_draws_what_it_would_draw_alone(self):
         for mode in ("watch", "local", "step"):
-            with self.subTest(mode=mode):
-                _, report = self.traced(mode)
-                self.assertEqual(len(report["steps"]), 4)
+            for precision in ("low", "fp32"):
+                with self.subTest(mode=mode, precision=precision):
+                    _, _, report = self.traced(mode, precision)
+                    self.assertNotIn("the reserve of another dtype", json.dumps(report["notes"]))
 
 
 if __name__ == "__main__":
