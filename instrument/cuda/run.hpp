@@ -164,7 +164,7 @@ private:
     Weights weights_;
     Skips skips_;
     std::map<const void*, trace::DTypePlace> named_;  // the tensors that the program named
-    trace::DTypePlaces places_of_steps_;
+    trace::DTypePlaces places_of_steps_{true};
     bool closing_ = false;
     std::map<int, std::shared_ptr<StepTally>>
         weighed_;            // the step before which a device's weights were copied

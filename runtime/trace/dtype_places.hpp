@@ -10,11 +10,14 @@ namespace mp::trace {
 // in TF32. Not safe from several threads at once.
 class DTypePlaces {
 public:
+    // `any_phase`: also ops of no phase. In a program of torch these prepare data; others may name no phase at all.
+    explicit DTypePlaces(bool any_phase = false) : any_phase_(any_phase) {}
+
     // Adds those of the step's ops and collectives to the places that it has. If all are as in the step before, the
     // step has none.
     void put(StepRecord& step) {
         for (const OpRecord& op : step.ops)
-            if (op.phase == Phase::forward || op.phase == Phase::backward)
+            if (any_phase_ || op.phase == Phase::forward || op.phase == Phase::backward)
                 step.places.push_back({TensorRole::activation, op.layer, op.phase,
                                        op.tf32 > 0 ? DType::tf32 : op.dtype, op.calls, op.elements});
         for (const CollectiveRecord& c : step.collectives)
@@ -30,6 +33,7 @@ public:
     }
 
 private:
+    bool any_phase_;
     std::string last_;
 };
 

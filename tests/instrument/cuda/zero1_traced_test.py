@@ -430,6 +430,9 @@ class Harmless(Traced):
         report = json.loads(run([MP_TRACE, "report", into, "--json", "-"], environment()).stdout)
         texts = [note["text"] for note in report["notes"]]
         self.assertTrue(any("memory was freed" in text for text in texts), texts)
+        # Its products are in no range, so of no phase.
+        self.assertEqual({(place["role"], place["phase"], place["dtype"]) for place in report["dtype_map"]},
+                         {("activation", "unknown", "fp32"), ("parameter", "unknown", "fp32")})
 
     def test_a_program_without_libraries_is_known_by_its_kernels(self):
         into = os.path.join(self.top, "own")
