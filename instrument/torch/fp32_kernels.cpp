@@ -210,8 +210,7 @@ struct Efficient {
           key(given.tensor("key")),
           value(given.tensor("value")),
           causal(given.find("is_causal")->toBool()) {
-        if (given.find("dropout_p")->toDouble() != 0)
-            throw std::runtime_error(kOtherNumbers);
+        if (given.find("dropout_p")->toDouble() != 0) throw std::runtime_error(kOtherNumbers);
         if (const IValue* const told = given.find("scale"); told && told->isDouble())
             scale = told->toDouble();
         shared = query.size(1) / key.size(1);

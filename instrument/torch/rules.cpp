@@ -67,8 +67,8 @@ public:
     }
 
 private:
-    // A new state of a generator of CUDA would make recurrent layers of cuDNN begin their dropout anew, from a seed that
-    // they draw. Exchanging its state for another one does not.
+    // A new state of a generator of CUDA would make recurrent layers of cuDNN begin their dropout anew, from a seed
+    // that they draw. Exchanging its state for another one does not.
     bool is_exchanged() const { return generator_.device().is_cuda(); }
 
     at::Tensor state() const {

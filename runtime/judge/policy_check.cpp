@@ -281,8 +281,8 @@ DType broken_wish(const DeclaredPolicy& p, const OpRecord& op) {
     return DType::unknown;
 }
 
-// Whether the call may have named the dtype, inside a region too. So does cross_entropy: it names that of its logits for
-// log_softmax.
+// Whether the call may have named the dtype, inside a region too. So does cross_entropy: for log_softmax it names that
+// of its logits.
 bool may_name_its_dtype(const DeclaredPolicy& p, const OpRecord& op) {
     return p.list->category(op_from_name(base_name(op.op))) == Category::fp32_set_opt_dtype;
 }
@@ -319,10 +319,10 @@ void judge_list(Case& c, const DeclaredPolicy& p, const std::vector<DeclaredPoli
     f.message = place_text(first->total) + ": the policy says " + std::string(name_of(wanted)) + " (" +
                 shown(p.text) + ")";
     if (others > 0) f.message += "; the same holds for " + counted(others, "other op");
-    f.advice = is_half(wanted)
-                   ? "convert its inputs to " + std::string(name_of(wanted)) + ", or correct the policy"
-               : open ? "convert its inputs to fp32: cross_entropy(logits.float(), ...) where it is a part of that"
-                      : "call it inside the autocast region, or convert its inputs to fp32";
+    f.advice =
+        is_half(wanted) ? "convert its inputs to " + std::string(name_of(wanted)) + ", or correct the policy"
+        : open ? "convert its inputs to fp32: cross_entropy(logits.float(), ...) where it is a part of that"
+               : "call it inside the autocast region, or convert its inputs to fp32";
     c.out.findings.push_back(std::move(f));
 }
 

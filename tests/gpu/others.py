@@ -1,11 +1,11 @@
-"""Training programs of others in CUDA (others.txt), each twice untraced and once under mp-trace: is the output the same?
+"""Training programs of others in CUDA (others.txt), each twice untraced and once traced: is the output the same?
 
     others.py --mp-trace BIN --programs DIR --libraries DIR:DIR --out DIR [NAME...]
 
-DIR/FOLDER has a program, its data, and its command line in a file cmd (FOLDER) or cmd.KIND (FOLDER.KIND). Numbers of the
-output may differ from the first run's ten times as much as two untraced runs differ in numbers of that place in a
-line, as losses of programs that add by atomics do; times and rates are not compared. Writes the output of all runs, recordings and reports into
---out, and prints one line for each program.
+DIR/FOLDER has a program, its data, and its command line in a file cmd (FOLDER) or cmd.KIND (FOLDER.KIND). Numbers of
+the output may differ from the first run's ten times as much as two untraced runs differ in numbers of that place in a
+line, as losses of programs that add by atomics do; times and rates are not compared. Writes the output of all runs,
+recordings and reports into --out, and prints one line for each program.
 """
 import argparse
 import glob
@@ -64,7 +64,8 @@ def differing(text, first, second):
 def run(command, folder, env, out):
     begin = time.monotonic()
     try:
-        done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=90, errors="replace")
+        done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=90,
+                              errors="replace")
     except subprocess.TimeoutExpired:
         done = subprocess.CompletedProcess(command, 124, "", "ran longer than 90 s")
     for end, text in (("out", done.stdout), ("err", done.stderr)):
@@ -91,8 +92,8 @@ def measure(options, name, folder, line, env):
     found = ["no report"] if report is None else [
         f"{len(report['steps'])} steps, {len(report['layers'])} layers, {report['coverage']['ops']} calls",
         *(f"{f['severity']} {f['rule']} {f.get('layer') or ''}" for f in report["findings"])]
-    return (f"{'OTHER OUTPUT ' + '; '.join(wrong[:4]) if wrong else 'same output'}, {seconds:.1f} s, traced {longer:.1f} s; "
-            + "; ".join(found))
+    same = "OTHER OUTPUT " + "; ".join(wrong[:4]) if wrong else "same output"
+    return f"{same}, {seconds:.1f} s, traced {longer:.1f} s; " + "; ".join(found)
 
 
 def main():

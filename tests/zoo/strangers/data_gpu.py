@@ -24,9 +24,9 @@ def gpu(checkouts, _):
     folder = at("cifar10-airbench", "legacy")
     data.small_cifar(folder)
     data.edit(os.path.join(folder, "airbench94.py"), {
-        **chosen, "import torchvision\n": "import torchvision\nlow = getattr(torch, sys.argv[1])\n", ".half()": ".to(low)",
-        "(torch.half, torch.float)": "(low, torch.float)", "'batch_size': 1024": "'batch_size': 64",
-        "for run in range(25)": "for run in range(1)"})
+        **chosen, "import torchvision\n": "import torchvision\nlow = getattr(torch, sys.argv[1])\n",
+        ".half()": ".to(low)", "(torch.half, torch.float)": "(low, torch.float)",
+        "'batch_size': 1024": "'batch_size': 64", "for run in range(25)": "for run in range(1)"})
     data_sixth.pairs(at("RAFT-Stereo"))
     data.edit(at("RAFT-Stereo", "core", "stereo_datasets.py"), {
         "num_workers=int(os.environ.get('SLURM_CPUS_PER_TASK', 6))-2": "num_workers=0"})
