@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 #include <utility>
 
 #include "instrument/torch/tensors.hpp"
@@ -21,13 +22,13 @@ std::int64_t version_of(const at::Tensor& t) {
 
 }  // namespace
 
-void* Room::take(std::size_t bytes) {
+void* Room::take(std::size_t bytes, std::size_t most) {
     bytes = (bytes + 15) & ~std::size_t{15};
     if (used_ + bytes > kChunk) {
         ++chunk_;
         used_ = 0;
     }
-    if (chunk_ >= chunks_.size()) return nullptr;
+    if (chunk_ >= std::min(chunks_.size(), most)) return nullptr;
     std::byte* const at = chunks_[chunk_] + used_;
     used_ += bytes;
     std::memset(at, 0, bytes);
@@ -61,6 +62,7 @@ void Late::leave(Room* room) {
 template <typename T>
 std::shared_ptr<T> Late::take() {
     static_assert(sizeof(T) <= Room::kChunk);
+    constexpr std::size_t kMost = std::is_same_v<T, Value::Bytes> ? Room::kForValues : Room::kForFigures;
     void* chunk = nullptr;
     for (;;) {
         std::shared_ptr<Room> here;
@@ -68,12 +70,14 @@ std::shared_ptr<T> Late::take() {
             const std::lock_guard lock(mutex_);
             here = room();
             if (chunk) here->add(std::exchange(chunk, nullptr));
-            if (void* const at = here->take(sizeof(T))) return {std::move(here), static_cast<T*>(at)};
-            if (!here->wants_chunk()) return nullptr;
+            if (void* const at = here->take(sizeof(T), kMost)) return {std::move(here), static_cast<T*>(at)};
+            if (!here->wants_chunk(kMost)) break;
         }
         chunk = device_->pin(Room::kChunk);
-        if (!chunk) return nullptr;
+        if (!chunk) break;
     }
+    without_room_.fetch_add(1, std::memory_order_relaxed);
+    return nullptr;
 }
 
 Figure<TensorStats> Late::statistics(const at::Tensor& t, Figure<ExponentHistogram>* histogram) {

@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <atomic>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -21,16 +23,16 @@ namespace mp::twin {
 class Room {
 public:
     static constexpr std::size_t kChunk = 1 << 20;
+    // The last chunk is for values alone, as those of losses: an evaluation can fill the others.
+    static constexpr std::size_t kForFigures = 64, kForValues = kForFigures + 1;
 
-    // Zeroed. Null when a chunk is needed for it, or when the limit is reached.
-    void* take(std::size_t bytes);
-    bool wants_chunk() const { return chunks_.size() < kChunks && chunk_ >= chunks_.size(); }
+    // Zeroed. Null when a chunk is needed for it, or when `most` of them are used.
+    void* take(std::size_t bytes, std::size_t most);
+    bool wants_chunk(std::size_t most) const { return chunks_.size() < most && chunk_ >= chunks_.size(); }
     void add(void* chunk) { chunks_.push_back(static_cast<std::byte*>(chunk)); }
     void clear() { chunk_ = used_ = 0; }
 
 private:
-    static constexpr std::size_t kChunks = 64;
-
     std::vector<std::byte*> chunks_;  // pinned for the life of the process
     std::size_t chunk_ = 0, used_ = 0;
 };
@@ -102,6 +104,8 @@ public:
     // Every record that is complete goes to `write`, in order.
     using Write = std::function<void(trace::StepRecord&)>;
     void end_step(trace::StepRecord, Ledger::Entries, const Write& write);
+    // Figures that had no room so far.
+    std::uint64_t without_room() const noexcept { return without_room_.load(std::memory_order_relaxed); }
     // At the end of the program. `wait`: for the figures that are missing. Returns how many steps are lost.
     std::size_t finish(const Write& write, bool wait);
 
@@ -136,6 +140,7 @@ private:
     std::vector<Completion> completions_;
     std::unordered_map<const c10::TensorImpl*, Known> known_;
     Rooms rooms_;  // free
+    std::atomic<std::uint64_t> without_room_{0};
 };
 
 }  // namespace mp::twin

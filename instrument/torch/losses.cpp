@@ -147,13 +147,14 @@ std::vector<trace::LossRecord> Losses::take() {
         std::erase_if(found, [](const Found& f) { return !f.accumulates; });
     std::vector<trace::LossRecord> records;
     for (Found& f : found) {
+        if (f.late && !f.real.known()) continue;  // not measured is not 0
         const std::size_t index = records.size();
         f.record.micro_step = static_cast<std::int32_t>(index);
         records.push_back(f.record);
         if (!f.late) continue;
         late_.then([index, real = f.real, twin = f.twin](LateStep& step) {
             trace::LossRecord& known = step.record.losses[index];
-            if (real.known()) known.real = real.get();
+            known.real = real.get();
             if (twin.known()) known.twin = twin.get();
             known.has_twin = twin.known();
         });

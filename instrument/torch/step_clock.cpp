@@ -99,6 +99,9 @@ void StepClock::finish(bool wait) {
     tell_samples();
     const std::size_t lost =
         parts_.late.finish([this](trace::StepRecord& complete) { write(complete); }, wait);
+    if (const std::uint64_t missing = parts_.late.without_room(); missing > 0)
+        parts_.notes.say(trace::NoteKind::not_observed,
+                         "figures of the device that had no room in their step: " + std::to_string(missing));
     if (lost > 0)
         parts_.faults.measuring("the last " + std::to_string(lost) + " steps",
                                 "the device has not finished them");

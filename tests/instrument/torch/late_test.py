@@ -30,6 +30,27 @@ def differences(a, b, path=""):
     return [] if a == b else [f"{path}: {str(a)[:80]} and {str(b)[:80]}"]
 
 
+# Its second step has more ops than there is room for figures.
+EVALUATION = """
+import torch
+torch.manual_seed(1)
+torch.set_num_threads(1)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+x = torch.randn(8, 4)
+for step in range(3):
+    optimizer.zero_grad()
+    if step == 1:
+        with torch.no_grad():
+            y = torch.ones(4, dtype=torch.bfloat16)
+            for i in range(70_000):
+                y = y.neg()
+    loss = model(x).square().mean()
+    loss.backward()
+    optimizer.step()
+"""
+
+
 @needs_torch(2)
 class Late(unittest.TestCase):
     def report(self, mode, bug, late):
@@ -39,6 +60,21 @@ class Late(unittest.TestCase):
                             "--bug", bug], cwd=folder, env=environment, check=True, capture_output=True)
             told = subprocess.run([TRACE, "report", "run", "--json", "-"], cwd=folder, capture_output=True, check=True)
         return timeless(json.loads(told.stdout))
+
+    def test_losses_have_room_beside_an_evaluation(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "evaluation.py"), "w", encoding="utf-8") as f:
+                f.write(EVALUATION)
+            subprocess.run([TRACE, "-q", "--mode", "trajectory", "--adapters", ADAPTERS, "-o", "run", "--", PYTHON,
+                            "evaluation.py"], cwd=folder, env={**os.environ, "MP_TRACE_TEST_LATE": "20"}, check=True)
+            told = subprocess.run([TRACE, "report", "run", "--json", "-"], cwd=folder, capture_output=True, check=True)
+        report = json.loads(told.stdout)
+        losses = [step["ranks"][0]["losses"] for step in report["steps"]]
+        self.assertEqual([len(of_step) for of_step in losses], [1, 1, 1])
+        for (loss,) in losses:
+            self.assertEqual(loss["loss"], loss["twin_loss"])
+            self.assertGreater(loss["loss"], 0)
+        self.assertIn("had no room in their step", " ".join(note["text"] for note in report["notes"]))
 
     def check(self, mode, bug):
         at_once = self.report(mode, bug, "")
