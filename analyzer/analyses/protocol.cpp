@@ -9,12 +9,22 @@
 namespace mp::lint {
 namespace {
 
+// The first number: `GradScaler(1)`, `GradScaler("cuda", 1)`, `GradScaler(init_scale=1)`.
+bool begins_at_1(const Call& made) {
+    if (const Operand* named = keyword_argument(made, "init_scale")) return number_of(*named) == 1.0;
+    for (const Operand& given : made.args)
+        if (const std::optional<double> number = given.keyword.empty() ? number_of(given) : std::nullopt)
+            return *number == 1.0;
+    return false;
+}
+
 Enabled enabled_of(const Function& f, const Call& made) {
     const Operand* flag = keyword_argument(made, "enabled");
     if (f.kind != FunctionKind::python || has_unpacked(made)) return {};
-    if (!flag || is_true(flag)) return {Switch::on, {}};
-    if (is_false(flag)) return {Switch::off, {}};
-    return {Switch::unknown, flag->name.empty() ? flag->text : flag->name};
+    const bool at_1 = begins_at_1(made);
+    if (!flag || is_true(flag)) return {Switch::on, {}, at_1};
+    if (is_false(flag)) return {Switch::off, {}, at_1};
+    return {Switch::unknown, flag->name.empty() ? flag->text : flag->name, at_1};
 }
 
 bool is_scale_or_step(std::string_view name) {
@@ -146,8 +156,7 @@ Enabled Protocol::enabled(const Function& root, Symbol scaler) const {
     const auto& best = exact.empty() ? alike : exact;
     if (best.empty()) return {};
     for (const MadeScaler* s : best)
-        if (s->enabled.always != best[0]->enabled.always || s->enabled.when != best[0]->enabled.when)
-            return {};
+        if (s->enabled != best[0]->enabled) return {};
     return best[0]->enabled;
 }
 

@@ -377,7 +377,8 @@ void Paths::on_optimizer_step(Frame& frame, const Item& item, PathState& state) 
     const bool is_static = !(mask(*root_) & (mask_of(scaler_step) | mask_of(update) | mask_of(unscale)));
     for (ScalerState& s : state.scalers) {
         const Obligation& duty = s.duty(Duty::scaler_step);
-        if (duty.due() && !duty.skipped && s.scaled.known() && !state.plain.known() &&
+        const bool scales = !(is_static && scalers_.enabled(*root_, s.key).begins_at_1);
+        if (scales && duty.due() && !duty.skipped && s.scaled.known() && !state.plain.known() &&
             !disabled(s.key, state))
             report({Defect::step_around,
                     here,

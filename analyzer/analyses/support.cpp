@@ -45,6 +45,11 @@ void weigh_use(const RuleContext& context, const Function& function, Finding& fi
         finding.notes.push_back({constant->span, "this constant keeps the program from it"});
         return;
     }
+    if (const Definition* option = option_that_excludes(context, function, finding.span)) {
+        finding.severity = Severity::note;
+        finding.notes.push_back({option->span, "this option keeps the program from it, unless it is given"});
+        return;
+    }
     if (const Call* call = call_that_excludes(context, function, finding.span)) {
         finding.severity = Severity::note;
         finding.notes.push_back({call->span, "what this call passes keeps it from running"});
@@ -95,8 +100,9 @@ Severity error_if_proven(DType d) { return is_proven_low(d) ? Severity::error : 
 
 bool is_wide(DType d) { return d == DType::fp32 || d == DType::fp64 || d == DType::tf32; }
 
-std::optional<double> number_of(const Operand& value) {
-    const std::string_view text = value.constant.str();
+std::optional<double> number_of(const Operand& value) { return number_in(value.constant.str()); }
+
+std::optional<double> number_in(std::string_view text) {
     double number = 0;
     const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
     if (text.empty() || fault != std::errc{} || end != text.data() + text.size()) return std::nullopt;

@@ -33,6 +33,7 @@ bool is_wide(DType);
 
 // The constant as a number; nothing when it is not one ("nullptr", "CUDA_R_16F", "inf").
 std::optional<double> number_of(const Operand&);
+std::optional<double> number_in(std::string_view text);  // finite, and all of the text
 
 // How an operand is named to the user: its name, else its text; empty when it has neither.
 std::string_view naming(const Operand&);

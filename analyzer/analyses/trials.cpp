@@ -264,6 +264,78 @@ const Definition* constant_that_excludes(const RuleContext& context, const Funct
 
 namespace {
 
+// "args.bits in [4, 8]": a field, and the numbers that it may be.
+struct Listed {
+    std::string_view field;
+    std::vector<double> numbers;
+};
+
+std::optional<Listed> listed_in(std::string_view condition) {
+    const std::size_t in = condition.find(" in [");
+    if (in == std::string_view::npos || !condition.ends_with(']')) return std::nullopt;
+    const std::string_view of = condition.substr(0, in);
+    if (of.find(' ') != std::string_view::npos || of.find('.') == std::string_view::npos) return std::nullopt;
+    Listed found{leaf(of), {}};
+    std::string_view rest = condition.substr(in + 5, condition.size() - in - 6);
+    while (!rest.empty()) {
+        const std::size_t comma = std::min(rest.find(','), rest.size());
+        const std::optional<double> number = number_in(rest.substr(0, comma));
+        if (!number) return std::nullopt;
+        found.numbers.push_back(*number);
+        rest.remove_prefix(std::min(comma + 1, rest.size()));
+        while (rest.starts_with(' ')) rest.remove_prefix(1);
+    }
+    return found;
+}
+
+bool names_precision(std::string_view field) {
+    constexpr std::array<std::string_view, 5> kWords{"precision", "dtype", "fp16", "bf16", "amp"};
+    return std::ranges::any_of(kWords, [&](std::string_view word) { return mentions(field, word); });
+}
+
+// `bits: int = 16`, `bits: int = field(default=16)` in the body of a class.
+std::optional<double> default_number(const Function& body, const Definition& d) {
+    if (!d.value.assumed) return std::nullopt;
+    if (const std::optional<double> number = number_of(d.value)) return number;
+    if (d.value.call < 0 || static_cast<std::size_t>(d.value.call) >= body.calls.size()) return std::nullopt;
+    const Operand* given = keyword_argument(body.calls[static_cast<std::size_t>(d.value.call)], "default");
+    return given ? number_of(*given) : std::nullopt;
+}
+
+// The only field of that name in the classes of the program, if its default is none of the numbers.
+const Definition* field_that_is_none_of(const Program& program, const Listed& listed) {
+    const Definition* found = nullptr;
+    for (const Function* f : program.functions()) {
+        if (leaf(f->name.str()) != "<class>") continue;
+        for (const Definition& d : f->definitions) {
+            if (leaf(d.name.str()) != listed.field) continue;
+            const std::optional<double> number = default_number(*f, d);
+            if (found || !number || std::ranges::find(listed.numbers, *number) != listed.numbers.end())
+                return nullptr;
+            found = &d;
+        }
+    }
+    return found;
+}
+
+}  // namespace
+
+const Definition* option_that_excludes(const RuleContext& context, const Function& f, const SourceSpan& at) {
+    if (!is_python(f) || f.flow.size() < 2) return nullptr;
+    const auto here = std::ranges::find_if(f.calls, [&](const Call& c) { return covers(c.span, at); });
+    if (here == f.calls.end()) return nullptr;
+    for (const Block& block : f.flow)
+        for (const Edge& edge : block.to) {
+            const std::optional<Listed> listed = edge.when ? listed_in(edge.condition.str()) : std::nullopt;
+            if (!listed || names_precision(listed->field)) continue;
+            const Definition* field = field_that_is_none_of(context.program, *listed);
+            if (field && runs_only_if(f, here->block, edge.condition, true)) return field;
+        }
+    return nullptr;
+}
+
+namespace {
+
 // What a parameter has to be where control reaches a block: `if not logits:`.
 struct Required {
     std::size_t parameter;

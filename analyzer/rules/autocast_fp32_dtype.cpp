@@ -5,8 +5,8 @@
 //        the inputs of the ops of its list; in all others tensors that are half stay half.
 // Fix    enabled=False, and .float() on the inputs that must be fp32.
 // Silent enabled=False beside it; a dtype that is a variable; states restored from a variable; C++ that
-//        opens regions, but of other devices. A note where the device may be CUDA, unless another
-//        region is open around it: then half tensors come in. A note where the code inside upcasts.
+//        opens regions, but of other devices. A note where the device may be CUDA, whose products
+//        are fp32 then, and where the code inside upcasts.
 // Tests  testdata/lint/MP106.md, tests/analyzer/rules/autocast_fp32_dtype_test.cpp
 
 #include <algorithm>
@@ -95,12 +95,10 @@ bool is_of_other_device(const AutocastApi& api, const Function& f, const Call& c
     return device != kCuda && device != kUnknownDevice;
 }
 
-Severity severity_of(const RuleContext& context, const AutocastApi& api, const Function& f,
-                     const Call& call) {
+Severity severity_of(const AutocastApi& api, const Function& f, const Call& call) {
     if (is_cuda_guarded(f, call.block) || (autocast_call(call) && upcasts_inside(f, call)))
         return Severity::note;
-    const bool matters = is_of_other_device(api, f, call) || context.program.enabled_context(f, call);
-    return matters ? Severity::warning : Severity::note;
+    return is_of_other_device(api, f, call) ? Severity::warning : Severity::note;
 }
 
 void check(const RuleContext& context, Findings& out) {
@@ -111,7 +109,7 @@ void check(const RuleContext& context, Findings& out) {
         if (!dtype) return;
         if (!autocast_call(call) && opened.leaves_off(api.classify(f, call).device)) return;
         Finding finding{.rule = "MP106",
-                        .severity = severity_of(context, api, f, call),
+                        .severity = severity_of(api, f, call),
                         .span = call.span,
                         .message =
                             "autocast to fp32 does not force fp32: only CUDA takes it, and "

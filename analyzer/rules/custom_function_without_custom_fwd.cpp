@@ -79,11 +79,11 @@ Applications applied_in_regions(const RuleContext& context) {
     return found;
 }
 
-void report(const RuleContext& context, const Function& f, std::string message, std::string fix,
-            std::vector<Note> notes, Findings& out) {
+void report(const RuleContext& context, const Function& f, Severity severity, std::string message,
+            std::string fix, std::vector<Note> notes, Findings& out) {
     emit(context, f,
          {.rule = "MP114",
-          .severity = Severity::warning,
+          .severity = severity,
           .span = f.span,
           .message = std::move(message),
           .fix = std::move(fix),
@@ -94,11 +94,11 @@ void report(const RuleContext& context, const Function& f, std::string message, 
 
 void check_decorated(const RuleContext& context, const AutogradClass& is, Findings& out) {
     if (is.has_setup_context)
-        report(context, *is.forward,
+        report(context, *is.forward, Severity::warning,
                "custom_fwd does not work with a separate setup_context: it runs outside of it",
                "save what backward needs in forward(ctx, ...)", {}, out);
     else if (is.backward && !has_decorator(*is.backward, "custom_bwd"))
-        report(context, *is.backward,
+        report(context, *is.backward, Severity::warning,
                "forward has custom_fwd and backward no custom_bwd: backward runs in another "
                "autocast state than forward",
                "decorate backward with custom_bwd", {{is.forward->span, "custom_fwd is here"}}, out);
@@ -114,7 +114,8 @@ void check_plain(const RuleContext& context, const AutogradClass& is, const Cont
     std::vector<Note> notes = notes_of(region);
     if (extension) notes.push_back({extension->span, "calls the extension"});
     const bool is_python = forward.kind == FunctionKind::python;
-    report(context, forward,
+    // A compiled extension takes its dtypes or refuses them aloud.
+    report(context, forward, products ? Severity::warning : Severity::note,
            "this autograd function runs inside " + describe(region) + " without custom_fwd: " +
                (products ? "backward multiplies what forward saved with a gradient of another dtype"
                          : "the extension gets whatever dtype the region left"),

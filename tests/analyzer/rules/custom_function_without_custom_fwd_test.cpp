@@ -66,7 +66,7 @@ TEST(CustomFunctionWithoutCustomFwd, ACustomOpIsAnExtension) {
     EXPECT_THAT(
         lint("MP114", {python(open() + kApply + close()),
                        function("", "", "    call 22:9 torch.ops.mine.grid args=[{other name=a}]\n", "")}),
-        ElementsAre("warning 20"));
+        ElementsAre("note 20"));
 }
 
 }  // namespace
