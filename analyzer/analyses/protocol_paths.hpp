@@ -15,7 +15,7 @@ namespace mp::lint {
 // Whether a scaler does anything: GradScaler(enabled=...).
 struct Enabled {
     Switch always = Switch::unknown;
-    Symbol when;              // the flag it depends on
+    Symbol when;               // the flag it depends on
     bool begins_at_1 = false;  // the scale changes nothing until the first update
 
     friend bool operator==(const Enabled&, const Enabled&) = default;

@@ -34,8 +34,8 @@ bool is_unread(const Program&, const Function&, const Call& made);
 // The constant of the file that keeps control from what stands here: `DEBUG = False`, and `if DEBUG:` around it.
 const Definition* constant_that_excludes(const RuleContext&, const Function&, const SourceSpan& at);
 
-// The field of a dataclass whose number, where nothing gives another one, keeps control from what stands here: `bits: int
-// = 16`, and `if args.bits in [4, 8]:` around it. Fields that name a precision are left to the rules.
+// The field of a dataclass whose default keeps control from what stands here: `bits: int = 16`, and `if args.bits in
+// [4, 8]:` around it. Fields that name a precision are left to the rules.
 const Definition* option_that_excludes(const RuleContext&, const Function&, const SourceSpan& at);
 
 // The first of its calls, each of which passes a constant that keeps control from what stands here: `f(x, logits=True)`
