@@ -61,9 +61,14 @@ public:
     template <typename Draw>
     bool again(const Draw& draw) {
         exchange();
-        const bool drawn = draw();
-        exchange();
-        return drawn;
+        try {
+            const bool drawn = draw();
+            exchange();
+            return drawn;
+        } catch (...) {  // no memory: the program goes on with its own numbers
+            exchange();
+            throw;
+        }
     }
 
 private:
