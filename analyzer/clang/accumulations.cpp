@@ -1,6 +1,7 @@
 // Accumulators: storage to which a loop, a tree reduction or repeated calls add.
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <set>
 
@@ -179,7 +180,9 @@ std::vector<const Step*> Flow::written_out_trees() const {
         const bool halves = std::ranges::any_of(tree.strides, [&](std::uint64_t s) {
             return tree.strides.contains(2 * s) && tree.strides.contains(4 * s);
         });
-        if (halves) out.insert(out.end(), tree.steps.begin(), tree.steps.end());
+        // Terms in a row, s[t + 1], s[t + 2], s[t + 3], are no tree.
+        const bool powers = std::ranges::all_of(tree.strides, [](auto s) { return std::has_single_bit(s); });
+        if (halves && powers) out.insert(out.end(), tree.steps.begin(), tree.steps.end());
     }
     return out;
 }

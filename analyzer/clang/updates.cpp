@@ -104,7 +104,7 @@ public:
         const bool keeps =
             std::ranges::any_of(summands_, [&](const Summand& s) { return !s.negative && keeps_old(s); });
         return keeps && std::ranges::any_of(summands_, [&](const Summand& s) {
-                   return s.negative && is_scaled(s) && elsewhere(s);
+                   return s.negative && is_scaled(s) && elsewhere(s) && !turns(s);
                });
     }
 
@@ -147,6 +147,14 @@ private:
             return depends(t) && reads(loaded, false) && !reads(loaded, true);
         };
         return s.factors.empty() ? is_other(s.term) : std::ranges::any_of(s.factors, is_other);
+    }
+
+    // Another element of the array is a factor: x[i] = c * x[i] - s * x[i + 1] turns a pair in place.
+    bool turns(const Summand& s) const {
+        return std::ranges::any_of(s.factors, [&](Term t) {
+            const Term loaded = flow_.terms.strip(flow_.terms.resolve(t));
+            return reads(loaded, true) && !flow_.terms.same(loaded, step_.target);
+        });
     }
 
     // A load from the storage that is written (own), or from other storage.

@@ -27,6 +27,12 @@
 #include <__clang_cuda_math.h>
 #pragma pop_macro("__CUDA_ARCH__")
 
+// The device's overloads, which the header above declares after <cstring> had looked for names.
+namespace std {
+using ::memcpy;
+using ::memset;
+}  // namespace std
+
 extern "C" {
 __device__ int vprintf(const char*, const char*);
 __device__ void free(void*) noexcept;
