@@ -74,7 +74,7 @@ std::string_view library_at(const RuleContext& context, std::string_view path) {
         std::string_view own, package;
         std::array<std::string_view, 5> parts;
     };
-    static constexpr std::array<Library, 15> kLibraries{
+    static constexpr std::array<Library, 17> kLibraries{
         {{"src/", "transformers", {"models/", "generation/", "quantizers/", "utils/", "trainer.py"}},
          {"src/", "diffusers", {"models/", "pipelines/", "schedulers/", "loaders/", "training_utils.py"}},
          {"src/", "peft", {"tuners/", "utils/", "mapping.py", "peft_model.py"}},
@@ -89,6 +89,8 @@ std::string_view library_at(const RuleContext& context, std::string_view path) {
          {"", "detectron2", {"layers/", "modeling/", "engine/", "solver/", "checkpoint/"}},
          {"", "mmcv", {"ops/", "runner/", "cnn/", "parallel/"}},
          {"", "mmdet", {"models/", "core/", "apis/", "datasets/"}},
+         {"", "exllama", {"cu", "q4_", "matrix.cuh", "hip_compat", "exllama_ext.cpp"}},
+         {"", "exllamav2", {"cuda/", "cpp/", "ext.cpp", "config.h", "exllamav2_ext/"}},
          {"", "fastchat", {"train/", "model/", "serve/", "eval/"}}}};
     if (path.starts_with('/')) path.remove_prefix(1);
     for (const Library& library : kLibraries)

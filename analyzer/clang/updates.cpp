@@ -15,11 +15,9 @@ namespace {
 
 using namespace clang;
 
-// An update of weights has a few summands. The sums of a product that is unrolled by hand open into each other without
-// end.
+// An update of weights has a few summands. Sums that are unrolled by hand open into each other without end.
 constexpr unsigned kMostOpened = 64;
-constexpr unsigned kDeepest = 6;  // limit on variables and selections that are expanded to find the
-                                  // summands of a value
+constexpr unsigned kDeepest = 6;  // variables and selections that are opened, one in the other
 
 bool is_wide(DType d) { return d == DType::fp32 || d == DType::fp64; }
 

@@ -59,6 +59,9 @@ TEST(PythonCode, CopiesOfLibrariesAreKnownByTheirPlace) {
     EXPECT_EQ(library("/src/p/csrc/mlp_cuda.cu"), "");
     EXPECT_EQ(library("/src/p/transformers/src/transformers/models/t5/modeling_t5.py"), "");
     EXPECT_EQ(library("/src/p/fairseq/fairseq/models/a.py"), "");
+    EXPECT_EQ(library("/src/p/ext/exllama/cuda_func/q4_matmul.cu"), "exllama");
+    EXPECT_EQ(library("/src/p/ext/exllamav2/cuda/q_gemm.cu"), "exllamav2");
+    EXPECT_EQ(library("/src/p/exllamav2/exllamav2_ext/cuda/q_gemm.cu"), "") << "its own repository";
     // The library itself, a model of the same name in another library, and folders that only share the name.
     EXPECT_EQ(library("/src/p/llava/train/train.py"), "");
     EXPECT_EQ(library("/src/p/src/transformers/models/t5/modeling_t5.py"), "");
