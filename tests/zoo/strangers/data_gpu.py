@@ -1,6 +1,5 @@
 """Random data sets of gpu.txt, written into the checkouts, and what a user changes in the scripts."""
 import os
-import random
 
 import data
 import data_sixth
