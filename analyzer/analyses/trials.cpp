@@ -145,6 +145,17 @@ bool covers(const SourceSpan& whole, const SourceSpan& part) {
     return whole.line <= part.line && part.line <= std::max(whole.line, whole.end_line);
 }
 
+// The first call over the place; nullptr when there is none.
+const Call* call_at(const Function& f, const SourceSpan& at) {
+    const auto here = std::ranges::find_if(f.calls, [&](const Call& c) { return covers(c.span, at); });
+    return here == f.calls.end() ? nullptr : &*here;
+}
+
+// call_at, in a Python function with branches.
+const Call* branched_call_at(const Function& f, const SourceSpan& at) {
+    return is_python(f) && f.flow.size() >= 2 ? call_at(f, at) : nullptr;
+}
+
 // exec(open("configurator.py").read()): the command line can change every name.
 bool overwrites_names(const Call& call) { return call.name.str() == "exec"; }
 
@@ -176,8 +187,8 @@ bool is_trial(const RuleContext& context, const Function& f, const Call& call) {
 bool is_trial(const RuleContext& context, const SourceSpan& at) {
     if (measures(code_kind(context, at.file))) return true;
     return std::ranges::any_of(functions_of(context.program, at.file), [&](const Function* f) {
-        const auto here = std::ranges::find_if(f->calls, [&](const Call& c) { return covers(c.span, at); });
-        return here != f->calls.end() && is_trial(context, *f, *here);
+        const Call* here = call_at(*f, at);
+        return here && is_trial(context, *f, *here);
     });
 }
 
@@ -245,9 +256,8 @@ bool is_never_called(const RuleContext& context, const Function& f) {
 
 const Definition* constant_that_excludes(const RuleContext& context, const Function& f,
                                          const SourceSpan& at) {
-    if (!is_python(f) || f.flow.size() < 2) return nullptr;
-    const auto here = std::ranges::find_if(f.calls, [&](const Call& c) { return covers(c.span, at); });
-    if (here == f.calls.end()) return nullptr;
+    const Call* here = branched_call_at(f, at);
+    if (!here) return nullptr;
     const auto functions = functions_of(context.program, f.span.file);
     const auto module = std::ranges::find_if(functions, [](const Function* g) { return is_statements(*g); });
     if (module == functions.end() || std::ranges::any_of((*module)->calls, overwrites_names)) return nullptr;
@@ -321,9 +331,8 @@ const Definition* field_that_is_none_of(const Program& program, const Listed& li
 }  // namespace
 
 const Definition* option_that_excludes(const RuleContext& context, const Function& f, const SourceSpan& at) {
-    if (!is_python(f) || f.flow.size() < 2) return nullptr;
-    const auto here = std::ranges::find_if(f.calls, [&](const Call& c) { return covers(c.span, at); });
-    if (here == f.calls.end()) return nullptr;
+    const Call* here = branched_call_at(f, at);
+    if (!here) return nullptr;
     for (const Block& block : f.flow)
         for (const Edge& edge : block.to) {
             const std::optional<Listed> listed = edge.when ? listed_in(edge.condition.str()) : std::nullopt;
@@ -344,9 +353,8 @@ struct Required {
 
 std::vector<Required> required_at(const Function& f, const SourceSpan& at) {
     std::vector<Required> found;
-    if (!is_python(f) || f.flow.size() < 2) return found;
-    const auto here = std::ranges::find_if(f.calls, [&](const Call& c) { return covers(c.span, at); });
-    if (here == f.calls.end()) return found;
+    const Call* here = branched_call_at(f, at);
+    if (!here) return found;
     for (std::size_t p = 0; p < f.params.size(); ++p)
         for (const bool value : {true, false})
             if (runs_only_if(f, here->block, f.params[p].name, value)) found.push_back({p, value});
