@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "instrument/cuda/abi.hpp"
+#include "instrument/cuda/per_process.hpp"
 #include "instrument/cuda/process.hpp"
 #include "instrument/cuda/real.hpp"
 
@@ -42,7 +43,6 @@ struct Time {
     std::uint64_t kernels = 0, ns = 0;
 };
 
-// Never destroyed: CUPTI's thread may call until the process ends.
 struct State {
     Functions cupti;
     std::atomic<bool> on{false};
@@ -54,10 +54,8 @@ struct State {
     std::unordered_map<std::uint32_t, Time> kernels;          // whose place is not known yet
     std::map<std::uint64_t, Time> times;                      // by place
 };
-State& state() {
-    static auto* const only = new State;
-    return *only;
-}
+constinit PerProcess<State> g_state;
+State& state() { return g_state.get(); }
 
 thread_local bool t_pushed = false;
 
@@ -176,7 +174,7 @@ void begin(void* library) noexcept {
 
 void stop() noexcept { disable(); }
 
-void forget() noexcept { state().on = false; }
+void forget() noexcept { g_state.renew(); }
 
 // One number at a time is on CUPTI's stack of this thread.
 void moved_to(PlaceId place) noexcept {

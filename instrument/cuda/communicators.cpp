@@ -3,6 +3,7 @@
 #include <map>
 #include <mutex>
 
+#include "instrument/cuda/per_process.hpp"
 #include "runtime/trace/communicator_text.hpp"
 
 namespace mp::raw {
@@ -23,10 +24,7 @@ struct All {
     std::map<std::uint64_t, Joined> joined;
     std::uint64_t first = 0;  // that was joined
 };
-All& all() {
-    static auto* const only = new All;
-    return *only;
-}
+constinit PerProcess<All> g_all;
 
 // FNV-1a. Never 0.
 std::uint64_t hash(const void* data, std::uint64_t bytes) {
@@ -39,8 +37,9 @@ std::uint64_t hash(const void* data, std::uint64_t bytes) {
 template <class Part>
 void guarded(const Part& part) noexcept {
     try {
-        const std::lock_guard lock(all().mutex);
-        part(all());
+        All& all = g_all.get();
+        const std::lock_guard lock(all.mutex);
+        part(all);
     } catch (...) {  // NOLINT(bugprone-empty-catch): the communicator stays unknown
     }
 }

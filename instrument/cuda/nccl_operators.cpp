@@ -8,6 +8,7 @@
 
 #include "instrument/cuda/dtypes.hpp"
 #include "instrument/cuda/nccl_hooks.hpp"
+#include "instrument/cuda/per_process.hpp"
 #include "kernels/cuda/product.hpp"
 
 namespace mp::raw {
@@ -17,11 +18,7 @@ struct Operators {
     std::mutex mutex;
     std::map<std::pair<const void*, int>, double> factors;  // those that are known
 };
-// Never freed, because NCCL may be called after us.
-Operators& operators() {
-    static auto* const all = new Operators;
-    return *all;
-}
+constinit PerProcess<Operators> g_operators;
 
 // A scalar in device memory is read when the reduction runs, and may be another one each time.
 std::optional<double> scalar_of_host(const void* scalar, int type, int residence) {
@@ -34,7 +31,7 @@ std::optional<double> scalar_of_host(const void* scalar, int type, int residence
 
 // NCCL gives the number of an operator again when it was destroyed.
 void note_operator(const void* comm, int op, std::optional<double> factor) {
-    Operators& all = operators();
+    Operators& all = g_operators.get();
     const std::lock_guard lock(all.mutex);
     all.factors.erase({comm, op});
     if (factor) all.factors.emplace(std::pair(comm, op), *factor);
@@ -43,7 +40,7 @@ void note_operator(const void* comm, int op, std::optional<double> factor) {
 }  // namespace
 
 std::optional<double> factor_of_operator(const void* comm, int op) noexcept {
-    Operators& all = operators();
+    Operators& all = g_operators.get();
     const std::lock_guard lock(all.mutex);
     const auto found = all.factors.find({comm, op});
     return found == all.factors.end() ? std::nullopt : std::optional(found->second);

@@ -2,6 +2,8 @@
 // functions, into which ours are put. A domain is one by its name, whatever module made it. Everything that returns a
 // value returns what it would without a tool, except handles, which the program only hands back.
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cwchar>
 #include <map>
@@ -12,6 +14,7 @@
 #include "instrument/cuda/abi.hpp"
 #include "instrument/cuda/activity.hpp"
 #include "instrument/cuda/nvtx.hpp"
+#include "instrument/cuda/per_process.hpp"
 #include "instrument/cuda/process.hpp"
 #include "instrument/cuda/range_names.hpp"
 
@@ -24,7 +27,7 @@ struct Domain {
     std::uint32_t id;
 };
 
-// Registered strings and domains, by their texts. They live as long as the process.
+// Registered strings and domains, by their texts. The program keeps the addresses, so nothing is ever removed.
 struct Names {
     std::mutex mutex;
     std::map<std::string, Domain, std::less<>> domains;
@@ -34,15 +37,19 @@ struct Names {
     std::uint64_t ranges = 0;
 };
 
-Names& names() {
-    static auto* const all = new Names;
-    return *all;
-}
+constinit PerProcess<Names> g_names;
+Names& names() { return g_names.get(); }
 
-// Libraries mark their own calls. Those say nothing about the program.
+bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
+
+// Libraries mark their own calls, which say nothing about the program. NVIDIA writes cuBLAS, cuDNN, cuFile: a program's
+// domain may be "custom" or "curriculum".
 bool is_library(std::string_view domain) {
-    return domain == "NCCL" || domain == "CCCL" || domain == "libcudf" || domain == "thrust" ||
-           domain.starts_with("cu") || domain.starts_with("CU") || domain.starts_with("NVSHMEM");
+    constexpr std::array<std::string_view, 12> kNames{"NCCL",    "CCCL",   "CUB",      "thrust",
+                                                      "libcudf", "cublas", "cublasLt", "cudnn",
+                                                      "CUBLAS",  "CUDNN",  "cudf",     "cuml"};
+    return std::ranges::find(kNames, domain) != kNames.end() || domain.starts_with("NVSHMEM") ||
+           (domain.size() > 2 && domain.starts_with("cu") && is_upper(domain[2]));
 }
 
 std::string narrow(const wchar_t* wide) {
@@ -193,6 +200,11 @@ int range_pop() {
     return abi::kNvtxNotTracked;
 }
 std::uint64_t range_start_a(const char* name) { return name ? start(name) : 0; }
+std::uint64_t range_start_w(const wchar_t* name) {
+    std::uint64_t id = 0;
+    if (name) guarded(Source::nvtx, [&] { id = start(narrow(name)); });
+    return id;
+}
 std::uint64_t range_start_ex(const abi::NvtxAttributes* attributes) {
     std::uint64_t id = 0;
     guarded(Source::nvtx, [&] { id = start(name_of(attributes)); });
@@ -261,8 +273,9 @@ void put(abi::NvtxFunction** table, unsigned size, Entry<Functions>... entries) 
 
 // The ids are NvtxCallbackIdCore and NvtxCallbackIdCore2.
 void put_core(abi::NvtxFunction** table, unsigned size) {
-    put(table, size, Entry{4, range_start_ex}, Entry{5, range_start_a}, Entry{7, range_end},
-        Entry{8, range_push_ex}, Entry{9, range_push_a}, Entry{10, range_push_w}, Entry{11, range_pop});
+    put(table, size, Entry{4, range_start_ex}, Entry{5, range_start_a}, Entry{6, range_start_w},
+        Entry{7, range_end}, Entry{8, range_push_ex}, Entry{9, range_push_a}, Entry{10, range_push_w},
+        Entry{11, range_pop});
 }
 
 void put_core2(abi::NvtxFunction** table, unsigned size) {

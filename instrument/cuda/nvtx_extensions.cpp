@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "instrument/cuda/nvtx.hpp"
+#include "instrument/cuda/per_process.hpp"
 #include "instrument/cuda/process.hpp"
 
 namespace mp::raw::nvtx {
@@ -96,10 +97,8 @@ struct Schemas {
     std::map<std::uint64_t, Schema> all;
     std::uint64_t next = abi::kFirstDynamicSchema;
 };
-Schemas& schemas() {
-    static auto* const all = new Schemas;
-    return *all;
-}
+constinit PerProcess<Schemas> g_schemas;
+Schemas& schemas() { return g_schemas.get(); }
 
 constexpr std::size_t kMostSchemas = 4096, kMostEntries = 64;
 
@@ -153,8 +152,12 @@ std::uint64_t register_schema(const void*, const abi::NvtxSchema* schema) {
 }
 // Enumerations describe values that are not read.
 std::uint64_t register_enumeration(const void*, const void*) {
-    const std::lock_guard lock(schemas().mutex);
-    return schemas().next++;
+    std::uint64_t id = 0;
+    guarded(Source::nvtx, [&] {
+        const std::lock_guard lock(schemas().mutex);
+        id = schemas().next++;
+    });
+    return id;
 }
 
 std::int64_t integer(const void* at, Type type) {

@@ -6,11 +6,11 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
 #include <string>
 
 #include "instrument/cuda/activity.hpp"
 #include "instrument/cuda/launches.hpp"
+#include "instrument/cuda/per_process.hpp"
 #include "runtime/trace/end_summary.hpp"
 #include "runtime/trace/identity.hpp"
 #include "runtime/trace/options.hpp"
@@ -51,6 +51,7 @@ void at_exit() {
 
 // The locks of the parent may be held by threads that the child does not have, so the child gets a new Run.
 void in_child() {
+    ForkedState::in_child();
     if (Run* const run = g_run.exchange(nullptr)) run->abandon_after_fork();
     ++g_process;
     activity::forget();
@@ -68,7 +69,7 @@ Run* start() {
                               }));
     static std::atomic<bool> registered{false};
     if (!registered.exchange(true)) {
-        ::pthread_atfork(nullptr, nullptr, in_child);
+        ::pthread_atfork(ForkedState::before_fork, ForkedState::in_parent, in_child);
         std::atexit(at_exit);
     }
     return run;

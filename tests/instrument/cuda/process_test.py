@@ -61,6 +61,28 @@ class Process(unittest.TestCase):
         steps = sorted(self.dump(path).count("\nstep ") for path in self.recordings())
         self.assertEqual(steps, [2, 4])
 
+    def test_a_child_never_waits_for_a_thread_of_its_parent(self):
+        self.assertIn("children that hung: 0", self.traced("forks").stdout)
+
+    def steps(self, *words):
+        self.traced(*words)
+        return sum(self.dump(path).count("\nstep ") for path in self.recordings())
+
+    def test_a_domain_of_the_program_is_heard_and_one_of_a_library_is_not(self):
+        for domain, steps in (("training", 3), ("custom", 3), ("curriculum", 3), ("CUSTOM", 3), ("cuBLAS", 0),
+                              ("cuDNN", 0), ("CUB", 0), ("NCCL", 0)):
+            with self.subTest(domain=domain):
+                self.run_dir = os.path.join(self.directory.name, domain)
+                self.assertEqual(self.steps("domain", domain), steps)
+
+    def test_two_modules_share_a_domain_by_its_name(self):
+        self.assertEqual(self.steps("two modules", "training"), 3)
+        (path,) = self.recordings()
+        self.assertNotIn("a pop without a range", self.dump(path))
+
+    def test_wide_names(self):
+        self.assertEqual(self.steps("wide"), 3)
+
     def test_threads(self):
         self.traced("threads")
         (path,) = self.recordings()
