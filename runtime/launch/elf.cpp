@@ -114,11 +114,13 @@ std::vector<std::byte> section(const File& file, const Elf64_Shdr& header) {
     return bytes;
 }
 
-// "train.cu" of nvcc's "tmpxft_00007169_00000000-6_train.cudafe1.cpp"; other names as they are.
+// "train.cu" of nvcc's "tmpxft_00007169_00000000-6_train.cudafe1.cpp", or "..._train.compute_90.cudafe1.cpp" for one
+// architecture; other names as they are.
 std::string source_name(std::string_view unit) {
     constexpr std::string_view kEnd = ".cudafe1.cpp", kBegin = "tmpxft_";
     if (!unit.ends_with(kEnd)) return std::string(unit);
     unit.remove_suffix(kEnd.size());
+    unit = unit.substr(0, unit.rfind(".compute_"));
     if (unit.starts_with(kBegin))
         for (int i = 0; i < 3; ++i) unit.remove_prefix(std::min(unit.find('_') + 1, unit.size()));
     return std::string(unit) + ".cu";

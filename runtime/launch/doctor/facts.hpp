@@ -154,6 +154,7 @@ struct SourceFacts {
         files{};        // what it was given: files, or the folder that the user named; empty: none found
     bool named = true;  // false: the program has no names of its units, because it was stripped
     std::vector<std::string> ambiguous{};  // names of units that several files have; none of them was read
+    std::vector<std::string> missing{};    // names of units that no file has
     std::string database{};                // the compile database whose flags were used; empty: none
     std::vector<std::string> flags{};      // given by the user, instead of a database
     std::string command{};                 // mp-lint with all of its rules, for a shell

@@ -53,17 +53,24 @@ std::string database_above(const fs::path& folder) {
     return {};
 }
 
-Files files_of_database(const std::string& path) {
+// The files of a compile database. CMake puts the objects of a program into CMakeFiles/PROGRAM.dir, so of several files
+// with one name that one is the program's.
+Files files_of_database(const std::string& path, const std::string& program) {
     std::error_code error;
     if (path.empty() || fs::file_size(path, error) > kLargestDatabase || error) return {};
     std::ifstream in(path, std::ios::binary);
     const nlohmann::json all = nlohmann::json::parse(in, nullptr, false);
-    Files files;
+    Files files, own;
     if (!all.is_array()) return files;
+    const std::string objects = "CMakeFiles/" + fs::path(program).stem().string() + ".dir/";
     for (const nlohmann::json& entry : all) {
         const fs::path file = fs::path(text_in(entry, "directory")) / text_in(entry, "file");
-        if (is_file(file)) files[file.filename()].insert(file.lexically_normal());
+        if (!is_file(file)) continue;
+        files[file.filename()].insert(file.lexically_normal());
+        if (entry.dump().find(objects) != std::string::npos)
+            own[file.filename()].insert(file.lexically_normal());
     }
+    for (const auto& [name, paths] : own) files[name] = paths;
     return files;
 }
 
@@ -91,32 +98,55 @@ std::string source_beside(const std::string& program) {
     return {};
 }
 
-// Adds the files that have the name of a unit. A name of several files is of none of them: one is the program's, and
-// what the others do would be said of it.
-void take(const std::vector<std::string>& names, const Files& files, SourceFacts& facts) {
+// Adds the files that have the name of a unit, and returns the names that no file has. A name of several files is of
+// none of them: one is the program's, and what the others do would be said of it.
+std::vector<std::string> take(const std::vector<std::string>& names, const Files& files, SourceFacts& facts) {
+    std::vector<std::string> missing;
     for (const std::string& name : names) {
         const auto at = files.find(name);
-        if (at == files.end()) continue;
-        if (at->second.size() == 1)
+        if (at == files.end())
+            missing.push_back(name);
+        else if (at->second.size() == 1)
             facts.files.push_back(*at->second.begin());
         else
             facts.ambiguous.push_back(name);
     }
+    return missing;
+}
+
+// In the folders of units that were found: a database may lack the rest, as CMake's lacks what a custom command compiles.
+std::vector<std::string> take_beside(const std::vector<std::string>& names, SourceFacts& facts) {
+    std::set<fs::path> folders;
+    for (const std::string& file : facts.files) folders.insert(fs::path(file).parent_path());
+    Files files;
+    for (const fs::path& folder : folders)
+        for (const auto& [name, paths] : files_in(folder, false))
+            files[name].insert(paths.begin(), paths.end());
+    return take(names, files, facts);
+}
+
+// A source, and not a part of the C library that the linker adds.
+bool is_own_source(const std::string& name) {
+    const std::string end = fs::path(name).extension();
+    return end == ".cu" || end == ".cpp" || end == ".cc" || end == ".cxx" || end == ".hip" ||
+           (end == ".c" && name != "crtstuff.c");
 }
 
 void find_files(const SourceRequest& request, SourceFacts& facts) {
     const fs::path place =
         request.folder.empty() ? fs::path(parent_of(request.program)) : fs::path(request.folder);
-    const std::vector<std::string> names =
+    std::vector<std::string> names =
         request.program.empty() ? std::vector<std::string>() : unit_names(request.program);
     facts.named = request.program.empty() || !names.empty();
+    std::erase_if(names, [](const std::string& name) { return !is_own_source(name); });
     const std::string database = request.flags.empty() ? database_above(place) : std::string();
-    take(names, files_of_database(database), facts);
+    facts.missing = take(names, files_of_database(database, request.program), facts);
     if (!facts.files.empty()) {
         facts.database = database;
+        facts.missing = take_beside(facts.missing, facts);
         return;
     }
-    take(names, files_in(place, !request.folder.empty()), facts);
+    facts.missing = take(facts.missing, files_in(place, !request.folder.empty()), facts);
     const std::string beside = request.program.empty() ? std::string() : source_beside(request.program);
     if (facts.files.empty() && !beside.empty()) facts.files.push_back(beside);
     if (facts.files.empty() && !request.folder.empty()) {

@@ -44,6 +44,10 @@ Line finding_line(const SourceFinding& finding) {
             .hint = finding.fix};
 }
 
+bool is_whole(const SourceFacts& s) {
+    return s.ambiguous.empty() && s.missing.empty() && s.incomplete.empty();
+}
+
 Line not_found_line(const SourceFacts& s) {
     return {.key = "sources",
             .value = s.named ? "none found: none of the files beside the program, and none in a "
@@ -65,6 +69,11 @@ Section source_section(const SourceFacts& s) {
             .hint = "mp-trace doctor --sources DIR, with the folder of the right one"};
     });
     if (s.files.empty()) return section;
+    add_lines(section, s.missing, " names of units that no file has", [](const std::string& name) {
+        return Line{.key = "not read",
+                    .value = name + ": a unit of the program, and no file of this name was found",
+                    .hint = "mp-trace doctor --sources DIR, with its folder"};
+    });
     if (s.lint.empty()) {
         add({.key = "not read",
              .value = joined(s.files, ", ") + ": there is no mp-lint beside mp-trace",
@@ -88,7 +97,8 @@ Section source_section(const SourceFacts& s) {
     if (s.findings.empty())
         add({.key = "findings",
              .verdict = Verdict::ok,
-             .value = "none about collectives (MP409, MP412), products (MP406, MP408), loss scales and "
+             .value = std::string(is_whole(s) ? "none" : "none in what was read") +
+                      " about collectives (MP409, MP412), products (MP406, MP408), loss scales and "
                       "clipping (MP2)"});
     add({.key = "not looked at",
          .value = "mp-lint's other rules, and the sources of shared libraries that the program loads",

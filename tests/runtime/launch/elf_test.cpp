@@ -130,9 +130,10 @@ std::string with_units(const std::vector<std::string>& units) {
 
 TEST_F(Elf, UnitsHaveTheNamesOfTheirSources) {
     const std::vector<std::string> units = {"tmpxft_00007169_00000000-6_train_gpt2.cudafe1.cpp",
+                                            "tmpxft_00005dfc_00000000-6_zero.compute_90.cudafe1.cpp",
                                             "kept.cudafe1.cpp", "main.cpp", "main.cpp"};
     EXPECT_THAT(unit_names(write("a", with_units(units))),
-                testing::ElementsAre("kept.cu", "main.cpp", "train_gpt2.cu"));
+                testing::ElementsAre("kept.cu", "main.cpp", "train_gpt2.cu", "zero.cu"));
     EXPECT_THAT(unit_names("/proc/self/exe"), testing::Contains("elf_test.cpp"));
     EXPECT_THAT(unit_names(write("stripped", elf_file({}))), testing::IsEmpty());
     EXPECT_THAT(unit_names(write("text", "text")), testing::IsEmpty());

@@ -15,8 +15,9 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// This file is the unit of a program that the tests copy.
+// Units of this program, which the tests copy.
 constexpr const char* kUnit = "source_test.cpp";
+constexpr const char* kOtherUnit = "tf32_test.cpp";
 
 constexpr const char* kReport = R"({"units": [{"path": "train.cu", "state": "ok", "message": ""},
     {"path": "other.cu", "state": "partial", "message": "other.cu:1:1: expected a name"}],
@@ -95,6 +96,40 @@ TEST_F(Sources, ANameOfSeveralFilesIsOfNone) {
     EXPECT_THAT(line_of(facts, "not read").value, HasSubstr(kUnit));
     EXPECT_THAT(asked(), IsEmpty());
     EXPECT_EQ(line_of(facts, "sources").key, "");
+}
+
+TEST_F(Sources, OfSeveralFilesTheOneWhoseObjectIsTheProgramsIsItsUnit) {
+    const std::string source = file(std::string("a/") + kUnit, "");
+    file(std::string("b/") + kUnit, "");
+    const auto entry = [this](const std::string& folder, const std::string& target) {
+        return R"({"directory": ")" + directory_ + R"(", "file": ")" + folder + kUnit +
+               R"(", "command": "clang++ -o )" + folder + "CMakeFiles/" + target + R"(.dir/x.o"})";
+    };
+    file("compile_commands.json", "[" + entry("a/", "train") + "," + entry("b/", "evaluate") + "]");
+    const SourceFacts facts = probe_sources({.program = with_unit("bin/train"), .lint = lint(kReport)});
+    EXPECT_THAT(facts.files, ElementsAre(source));
+    EXPECT_THAT(facts.ambiguous, IsEmpty());
+}
+
+TEST_F(Sources, AUnitThatTheDatabaseLacksIsReadBesideTheOthers) {
+    const std::string source = file(std::string("src/") + kUnit, "");
+    const std::string custom = file(std::string("src/") + kOtherUnit, "");
+    database("", {std::string("src/") + kUnit});
+    const SourceFacts facts = probe_sources({.program = with_unit("bin/train"), .lint = lint(kReport)});
+    EXPECT_THAT(facts.files, ElementsAre(source, custom));
+    EXPECT_THAT(facts.missing, testing::Not(testing::Contains(kOtherUnit)));
+    EXPECT_THAT(facts.missing, testing::Contains("doctor_test.cpp"));
+}
+
+TEST_F(Sources, AUnitThatNoFileHasIsTold) {
+    SourceFacts facts;
+    facts.lint = "mp-lint";
+    facts.files = {"src/main.cpp"};
+    facts.database = "compile_commands.json";
+    EXPECT_THAT(line_of(facts, "findings").value, testing::StartsWith("none about"));
+    facts.missing = {"train.cu"};
+    EXPECT_THAT(line_of(facts, "not read").value, HasSubstr("train.cu"));
+    EXPECT_THAT(line_of(facts, "findings").value, testing::StartsWith("none in what was read"));
 }
 
 TEST_F(Sources, FlagsOfTheUserComeBeforeADatabase) {
