@@ -28,7 +28,8 @@ inline constexpr int kNotInitialized = 1;  // CUBLAS_STATUS_NOT_INITIALIZED
 inline constexpr int kPointerModeHost = 0;
 inline constexpr int kTransposeNone = 0;
 inline constexpr int kCompute16F = 64, kCompute16FPedantic = 65, kCompute32F = 68, kCompute32FPedantic = 69,
-                     kCompute32FFast16F = 74, kCompute32FFast16BF = 75, kCompute32FFastTF32 = 77;
+                     kCompute32FFast16F = 74, kCompute32FFast16BF = 75, kCompute32FFastTF32 = 77,
+                     kCompute64F = 70, kCompute64FPedantic = 71, kCompute32I = 72, kCompute32IPedantic = 73;
 inline constexpr int kMathTF32 = 3, kMathMask = 15, kMathReducesWide = 16;
 
 // cublasLt.h: attributes of a matmul, a layout and an algorithm, and their values.
@@ -39,8 +40,12 @@ inline constexpr int kLtLayoutType = 0, kLtLayoutOrder = 1, kLtLayoutRows = 2, k
                      kLtLayoutLeading = 4, kLtLayoutBatch = 5, kLtLayoutStride = 6;
 inline constexpr int kLtOrderColumn = 0, kLtOrderRow = 1;
 inline constexpr int kLtSplitK = 2, kLtReductionScheme = 3;
-inline constexpr std::uint32_t kLtReduceInPlace = 1, kLtReduceInOutputType = 4;
-inline constexpr std::uint32_t kLtEpilogueNone = 1, kLtEpilogueBias = 4;
+inline constexpr std::uint32_t kLtReduceInPlace = 1, kLtReduceInComputeType = 2, kLtReduceInOutputType = 4;
+// Bits of an epilogue; those of a derivative come with the bit of the gradient of the bias, or of A's or B's.
+inline constexpr std::uint32_t kLtEpilogueNone = 1, kLtEpilogueRelu = 2, kLtEpilogueBias = 4,
+                               kLtEpilogueReluBackward = 8, kLtEpilogueBiasGradient = 16,
+                               kLtEpilogueGelu = 32, kLtEpilogueGeluBackward = 64, kLtEpilogueAux = 128,
+                               kLtEpilogueBiasGradientA = 256, kLtEpilogueBiasGradientB = 512;
 
 // nccl.h
 inline constexpr int kNcclScalarOfHost = 1;  // ncclScalarHostImmediate

@@ -78,6 +78,7 @@ bool describe(const Gemm& g, Product& product) {
     product.is_plain = g.k > 0 && product.set_factors(on_host ? factor_of(g.alpha, g.compute) : std::nullopt,
                                                       on_host ? factor_of(g.beta, g.compute) : std::nullopt);
     if (product.beta != 0) product.c = product.read(product.result);
+    product.compute = g.compute;
     product.half_sums = is_half_compute(g.compute);
     const int math = math_mode(g.handle);
     product.loose_sums =

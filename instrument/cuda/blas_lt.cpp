@@ -63,12 +63,15 @@ Matrix bias_of(const Matmul& call, const Matrix& result) {
     return m;
 }
 
-// Whether partial sums of a split K are added in the result's format.
-bool splits_in_result(const void* algorithm) {
-    if (!algorithm) return false;  // the library chooses, and does not tell
-    const auto parts = attribute(g_algorithm, algorithm, abi::kLtSplitK, std::int32_t{1});
-    const auto scheme = attribute(g_algorithm, algorithm, abi::kLtReductionScheme, std::uint32_t{0});
-    return parts > 1 && (scheme & (abi::kLtReduceInPlace | abi::kLtReduceInOutputType)) != 0;
+// How a split K is added. Without an algorithm the library chooses, and does not tell.
+void read_split(const void* algorithm, Product& product) {
+    if (!algorithm) return;
+    product.parts = attribute(g_algorithm, algorithm, abi::kLtSplitK, std::int32_t{1});
+    product.scheme = attribute(g_algorithm, algorithm, abi::kLtReductionScheme, std::uint32_t{0});
+}
+
+bool splits_in_result(const Product& product) {
+    return product.parts > 1 && (product.scheme & (abi::kLtReduceInPlace | abi::kLtReduceInOutputType)) != 0;
 }
 
 // Factors in device memory of A, B, C or D, as FP8 has them.
@@ -98,17 +101,20 @@ bool describe(const Matmul& call, Product& product) {
     const bool known = product.set_factors(on_host ? factor_of(call.alpha, compute) : std::nullopt,
                                            on_host ? factor_of(call.beta, compute) : std::nullopt);
     if (product.beta != 0) product.c = product.read(matrix_of(call.c, call.layout_c));
-    const auto epilogue = get(abi::kLtEpilogue, abi::kLtEpilogueNone);
+    const auto epilogue = product.epilogue = get(abi::kLtEpilogue, abi::kLtEpilogueNone);
     if (epilogue & abi::kLtEpilogueBias) {
         const Matrix bias = bias_of(call, product.result);
         if (bias.data) product.bias = product.read(bias);
     }
     const bool biased = epilogue == abi::kLtEpilogueBias && product.bias >= 0 && product.result.batches == 1;
-    product.is_plain = known && (epilogue == abi::kLtEpilogueNone || biased) && !has_scales(call.descriptor);
+    product.has_scales = has_scales(call.descriptor);
+    product.is_plain = known && (epilogue == abi::kLtEpilogueNone || biased) && !product.has_scales;
+    product.compute = compute;
     product.half_sums = is_half_compute(compute);
     product.tf32 = a.dtype == DType::fp32 && rounds_inputs(compute);
     const bool narrow = is_low_precision(product.result.dtype);
-    product.split_sums = narrow && splits_in_result(call.algorithm);
+    read_split(call.algorithm, product);
+    product.split_sums = narrow && splits_in_result(product);
     product.loose_sums = narrow && !call.algorithm && !product.half_sums;
     return true;
 }

@@ -34,6 +34,12 @@ struct Product {
     bool split_sums = false;  // parts of the sums are added in the result's 16 bits
     bool loose_sums = false;  // the library may do so, and does not tell
     bool tf32 = false;        // fp32 inputs are rounded to TF32 or 16 bits first
+    // As the program asked for it, in cuBLAS's numbers. A mode of the handle may round inputs too: `tf32`.
+    int compute = 0;             // cublasComputeType_t
+    std::uint32_t epilogue = 1;  // cublasLtEpilogue_t
+    int parts = 1;               // of a split K
+    std::uint32_t scheme = 0;    // cublasLtReductionScheme_t, which adds them
+    bool has_scales = false;     // factors in device memory, as FP8 has them
     // What it takes to compute an element again. A product with an activation, with scales or with factors
     // in device memory is not computed again.
     bool transposed_a = false, transposed_b = false;

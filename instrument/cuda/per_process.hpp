@@ -34,8 +34,8 @@ private:
     bool is_locked_ = false;  // from before a fork until after it
 };
 
-// A global T with its own `mutex`, made at its first use. A child keeps it where the lock was free, and begins anew where
-// a thread was inside. Never destroyed: threads of the program may use it until the process ends.
+// A global T with its own `mutex`, made at its first use. A child keeps it where the lock was free, and begins anew
+// where a thread was inside. Never destroyed: threads of the program may use it until the process ends.
 template <class T>
 class PerProcess final : ForkedState {
 public:

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "instrument/cuda/product_text.hpp"
+
 namespace mp::raw {
 namespace {
 
@@ -39,9 +41,34 @@ StepTally::Counted StepTally::count(const Places& places, PlaceId id, int device
     op.split_sums += product.split_sums;
     op.tf32 += product.tf32;
     op.depth = std::max(op.depth, static_cast<double>(product.depth));
+    count_matmul(at->second, product);
     count_dtype(record, dtype);
     ++record.coverage.ops;
     return {at->second, calls++};
+}
+
+void StepTally::count_matmul(std::size_t op, const Product& p) {
+    const DType a = p.count > 0 ? p.inputs[0].dtype : DType::unknown;
+    const DType b = p.count > 1 ? p.inputs[1].dtype : DType::unknown;
+    const Asked asked{op, a, b, p.compute, p.parts, p.epilogue, p.scheme, p.tf32, p.has_scales};
+    const auto [at, fresh] = matmuls_.try_emplace(asked, record.matmuls.size());
+    if (fresh) {
+        trace::MatmulRecord& matmul = record.matmuls.emplace_back();
+        matmul.a = a;
+        matmul.b = b;
+        matmul.result = p.result.dtype;
+        matmul.how = how_of(p);
+        ops_of_matmuls_.push_back(op);
+    }
+    const auto largest = [](std::uint64_t& known, auto value) {
+        known = std::max(known, static_cast<std::uint64_t>(value));
+    };
+    trace::MatmulRecord& matmul = record.matmuls[at->second];
+    ++matmul.calls;
+    largest(matmul.m, p.result.rows);
+    largest(matmul.n, p.result.columns);
+    largest(matmul.k, p.depth);
+    largest(matmul.batches, p.result.batches);
 }
 
 StepTally::Counted StepTally::count(const Collective& c) {
@@ -90,6 +117,13 @@ void StepTally::name_products() {
         product.op = op.op;
         product.phase = op.phase;
         product.device = op.device;
+    }
+    for (std::size_t i = 0; i < record.matmuls.size(); ++i) {
+        const trace::OpRecord& op = record.ops[ops_of_matmuls_[i]];
+        trace::MatmulRecord& matmul = record.matmuls[i];
+        matmul.layer = op.layer;
+        matmul.op = op.op;
+        matmul.phase = op.phase;
     }
 }
 

@@ -38,7 +38,7 @@ struct StepTally {
     std::optional<std::size_t> find(const Collective&) const;
     // The sketch of a call of an op.
     void add(std::size_t op, trace::ProductRecord);
-    // Products are where their ops are, which is known when the step has ended.
+    // Products are where their ops are, which is known when the step has ended: after name_forward().
     void name_products();
     void add_algorithm(std::size_t collective, const std::string&);
 
@@ -55,7 +55,20 @@ private:
     static Kind kind_of(const Collective& c) {
         return {c.op, c.reduction, c.dtype, c.ranks, c.communicator, c.rank};
     }
+    // The same call as others of its op, for the list of products.
+    void count_matmul(std::size_t op, const Product&);
+
     std::map<std::tuple<PlaceId, const char*, DType, int>, std::size_t> ops_;  // with the device
+    struct Asked {
+        std::size_t op;
+        DType a, b;
+        int compute, parts;
+        std::uint32_t epilogue, scheme;
+        bool tf32, has_scales;
+        auto operator<=>(const Asked&) const = default;
+    };
+    std::map<Asked, std::size_t> matmuls_;
+    std::vector<std::size_t> ops_of_matmuls_;
     std::map<Kind, std::size_t> collectives_;
     std::map<std::size_t, std::set<std::string>> algorithms_;  // by collective
     std::vector<std::size_t> ops_of_products_;

@@ -120,6 +120,7 @@ void Partial::merge(const Partial& other) {
     }
     sketches_.merge(other.sketches_);
     products_.merge(other.products_);
+    for (const auto& [key, matmul] : other.matmuls_) add(matmul);
     for (const auto& [key, time] : other.times_) {
         auto& [kernels, ns] = times_[key];
         kernels += time.first;

@@ -161,6 +161,7 @@ RunModel Partial::model(const std::string& directory) const {
     }
     sketches_.put(m);
     products_.put(m);
+    for (const auto& [key, matmul] : matmuls_) m.matmuls.push_back(matmul);
     for (const auto& [key, time] : times_)
         m.times.push_back({key.first, key.second, time.first, time.second});
     std::ranges::sort(m.times, {}, [](const DeviceTime& t) {

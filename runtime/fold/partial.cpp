@@ -100,6 +100,7 @@ void Partial::step(const StepRows& rows, const OpColumns* ops, const NameList& l
     for (const CollectiveRecord& c : s.collectives) add(c, s.step);
     for (const SketchRecord& r : s.sketches) sketches_.add(r, s.step, rank_);
     for (const ProductRecord& r : s.products) products_.add(r, {rank_, s.step});
+    for (const MatmulRecord& r : s.matmuls) add(r);
     for (const TimeRecord& t : s.times) {
         auto& [kernels, ns] = times_[{t.layer, t.phase}];
         kernels += t.kernels;
@@ -107,6 +108,11 @@ void Partial::step(const StepRows& rows, const OpColumns* ops, const NameList& l
     }
     add_places(rows, list);
     for (const DTypeCount& d : s.dtypes) ops_by_dtype_[d.dtype] += d.ops;
+}
+
+void Partial::add(const MatmulRecord& r) {
+    const auto [at, fresh] = matmuls_.try_emplace({r.layer, r.op, r.phase, r.a, r.b, r.result, r.how}, r);
+    if (!fresh) merge_fields(at->second, r);
 }
 
 Partial::StepState Partial::state_of(const StepRecord& s) const {

@@ -107,6 +107,9 @@ private:
         collectives_;
     SketchTable sketches_;
     ProductTable products_;
+    void add(const MatmulRecord&);
+    using MatmulKey = std::tuple<std::string, std::string, Phase, DType, DType, DType, std::string>;
+    std::map<MatmulKey, MatmulRecord> matmuls_;
     std::map<std::pair<std::string, Phase>, std::pair<std::uint64_t, std::uint64_t>> times_;  // kernels, ns
     std::map<PlaceKey, PlaceTotal> places_;
     std::vector<std::map<PlaceKey, PlaceTotal>::iterator>

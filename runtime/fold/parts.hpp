@@ -72,6 +72,7 @@ void merge_fields(Record& into, const Record& other) {
                 if (f.merge == Merge::smallest) to = smaller_above_zero(to, from);
             } else if constexpr (std::is_same_v<T, std::uint64_t>) {
                 if (f.merge == Merge::sum) to += from;
+                if (f.merge == Merge::largest) to = std::max(to, from);
                 if (f.merge == Merge::agree && to != from) to = 0;
             } else if constexpr (std::is_enum_v<T>) {
                 if (f.merge == Merge::largest) to = std::max(to, from);

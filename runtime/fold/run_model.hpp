@@ -234,6 +234,7 @@ struct RunModel {
     std::vector<PlaceTotal> places;
     std::vector<DeviceTime> times;          // the longest first
     std::vector<ProductSum> products;       // by layer, op, phase, dtype
+    std::vector<MatmulRecord> matmuls;      // by layer, op, phase, dtypes and how they are computed
     std::vector<LayerExponents> exponents;  // by layer, phase, dtype
     std::map<DType, std::uint64_t> ops_by_dtype;
     std::vector<std::string> policies;  // texts of policy notes, sorted, once each

@@ -257,6 +257,7 @@ nlohmann::ordered_json json_report(const RunModel& model, const Judgement& judge
     out["dtypes"] = dtypes_section(model);
     out["collectives"] = collectives_section(model);
     out["device_times"] = times_section(model);
+    out["matmuls"] = matmuls_section(model);
     if (is_raw(model)) out["products"] = products_section(model);
     if (is_raw(model)) out["figures"] = figures_section(model);
     Json parameters = Json::array(), others = Json::array();

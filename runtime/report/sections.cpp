@@ -373,6 +373,24 @@ Json products_section(const RunModel& model) {
     return out;
 }
 
+Json matmuls_section(const RunModel& model) {
+    Json out = Json::array();
+    for (const MatmulRecord& r : model.matmuls)
+        out.push_back({{"layer", r.layer},
+                       {"op", r.op},
+                       {"phase", name_of(r.phase)},
+                       {"a", name_of(r.a)},
+                       {"b", name_of(r.b)},
+                       {"result", name_of(r.result)},
+                       {"how", r.how},
+                       {"calls", r.calls},
+                       {"m", r.m},
+                       {"n", r.n},
+                       {"k", r.k},
+                       {"batches", r.batches}});
+    return out;
+}
+
 Json times_section(const RunModel& model) {
     Json out = Json::array();
     for (const DeviceTime& t : model.times)

@@ -39,6 +39,7 @@ std::string shown_dtype(DType);  // of the map: "bf16", "fp32 (TF32)"
 Json checks_section(const Judgement&);
 Json collectives_section(const RunModel&);
 std::string ranks_text(const RunModel&);  // "2 ranks", "4 ranks in 2 processes"
+Json matmuls_section(const RunModel&);
 Json times_section(const RunModel&);
 Json products_section(const RunModel&);  // whole products, from their sketches; empty with torch
 Json figures_section(const RunModel&);   // what they rest on; empty with torch

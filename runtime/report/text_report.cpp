@@ -4,6 +4,9 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <map>
+#include <set>
+#include <tuple>
 #include <vector>
 
 #include "kernels/base/figures.hpp"
@@ -130,6 +133,41 @@ std::string processes_text(const RunModel& model) {
     return info_text(info);
 }
 
+std::string dtypes_text(const MatmulRecord& r) {
+    return std::string(name_of(r.a)) + " x " + std::string(name_of(r.b)) + " -> " +
+           std::string(name_of(r.result));
+}
+
+// How a program without torch asked for its matrix products: a row for all layers that ask alike.
+std::string matmuls_text(const RunModel& model) {
+    constexpr std::size_t kRows = 12;
+    struct Group {
+        std::uint64_t calls = 0, m = 0, n = 0, k = 0;
+        std::set<std::string> layers;
+    };
+    std::map<std::tuple<std::string, std::string, Phase>, Group> groups;
+    for (const MatmulRecord& r : model.matmuls) {
+        Group& group = groups[{dtypes_text(r), r.how, r.phase}];
+        group.calls += r.calls;
+        group.layers.insert(r.layer);
+        group.m = std::max(group.m, r.m);
+        group.n = std::max(group.n, r.n);
+        group.k = std::max(group.k, r.k);
+    }
+    if (groups.empty()) return {};
+    std::vector<Row> rows{
+        {"matrix products", "computed with", "phase", "calls", "layers", "up to m x n x k"}};
+    for (const auto& [key, group] : groups) {
+        if (rows.size() > kRows) break;
+        const auto& [dtypes, how, phase] = key;
+        rows.push_back(
+            {dtypes, how, std::string(name_of(phase)), std::to_string(group.calls),
+             std::to_string(group.layers.size()),
+             std::to_string(group.m) + " x " + std::to_string(group.n) + " x " + std::to_string(group.k)});
+    }
+    return "\n" + table_of(rows);
+}
+
 // The layers whose kernels took longest (--device-times).
 std::string times_text(const RunModel& model) {
     constexpr std::size_t kRows = 12;
@@ -147,7 +185,7 @@ std::string times_text(const RunModel& model) {
 
 std::string text_report(const RunModel& model, const Judgement& judgement) {
     return verdict_text(model, judgement) + "\n" + processes_text(model) + "\n" + steps_text(model) +
-           times_text(model) + "\n" + figures_text(model) + coverage_text(model);
+           matmuls_text(model) + times_text(model) + "\n" + figures_text(model) + coverage_text(model);
 }
 
 }  // namespace mp::trace

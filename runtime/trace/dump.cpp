@@ -94,6 +94,7 @@ std::string_view start_of(const DTypePlace&) { return "  place"; }
 std::string_view start_of(const SketchRecord&) { return "  sketch"; }
 std::string_view start_of(const TimeRecord&) { return "  time"; }
 std::string_view start_of(const ProductRecord&) { return "  product"; }
+std::string_view start_of(const MatmulRecord&) { return "  matmul"; }
 
 // Values that were not recorded are omitted.
 bool is_there(const LossRecord& l, const Field& f) { return l.has_twin || f.name != "twin"; }

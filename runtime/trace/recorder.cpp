@@ -79,6 +79,7 @@ StepRecord shortened(const StepRecord& s, bool with_tensors) {
     out.sketches = s.sketches;
     out.times = s.times;
     out.products = s.products;
+    out.matmuls = s.matmuls;
     return out;
 }
 

@@ -175,6 +175,41 @@ constexpr void fields(V&& v, Of<TimeRecord>) {
     v(Field{"device_ns", Merge::sum}, &R::device_ns);
 }
 
+// Calls of a matrix product in one layer and phase that the program asked for in the same way.
+struct MatmulRecord {
+    std::string layer;
+    std::string op;
+    Phase phase = Phase::unknown;
+    DType a = DType::unknown;
+    DType b = DType::unknown;
+    DType result = DType::unknown;
+    std::string how;  // "fp32 sums", "fp16 sums, 2 parts added in the result, bias and GELU", ...
+    std::uint64_t calls = 0;
+    // The largest of each: A is m x k, B is k x n.
+    std::uint64_t m = 0;
+    std::uint64_t n = 0;
+    std::uint64_t k = 0;
+    std::uint64_t batches = 0;
+};
+
+template <class V>
+constexpr void fields(V&& v, Of<MatmulRecord>) {
+    using R = MatmulRecord;
+    using enum Merge;
+    v(Field{"layer"}.bare(), &R::layer);
+    v(Field{"op"}.bare(), &R::op);
+    v(Field{"phase"}.bare(), &R::phase);
+    v(Field{"a"}, &R::a);
+    v(Field{"b"}, &R::b);
+    v(Field{"result"}, &R::result);
+    v(Field{"how"}, &R::how);
+    v(Field{"calls", sum}, &R::calls);
+    v(Field{"m", largest}, &R::m);
+    v(Field{"n", largest}, &R::n);
+    v(Field{"k", largest}, &R::k);
+    v(Field{"batches", largest}, &R::batches);
+}
+
 enum class TensorKind : std::uint8_t { parameter, gradient, buffer, optimizer_state };
 
 // One named tensor against its twin, over this rank's shard. All sums in fp64.
@@ -486,6 +521,7 @@ struct StepRecord {
     std::vector<SketchRecord> sketches;
     std::vector<TimeRecord> times;
     std::vector<ProductRecord> products;
+    std::vector<MatmulRecord> matmuls;
 };
 
 template <class V>
@@ -508,6 +544,7 @@ constexpr void fields(V&& v, Of<StepRecord>) {
     v(Field{"sketches"}.since(2), &R::sketches);
     v(Field{"times"}.since(2), &R::times);
     v(Field{"products"}.since(3), &R::products);
+    v(Field{"matmuls"}.since(4), &R::matmuls);
 }
 
 enum class NoteKind : std::uint8_t {

@@ -114,7 +114,7 @@ std::vector<std::string> take(const std::vector<std::string>& names, const Files
     return missing;
 }
 
-// In the folders of units that were found: a database may lack the rest, as CMake's lacks what a custom command compiles.
+// In the folders of units that were found: a database may lack the rest, as CMake's lacks what a custom command makes.
 std::vector<std::string> take_beside(const std::vector<std::string>& names, SourceFacts& facts) {
     std::set<fs::path> folders;
     for (const std::string& file : facts.files) folders.insert(fs::path(file).parent_path());

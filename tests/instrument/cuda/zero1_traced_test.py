@@ -108,6 +108,19 @@ class Records(Traced):
                                  ("all_gather", "", "bf16"): ranks * STEPS * 29,
                                  ("all_reduce", "sum", "fp32"): ranks * STEPS})
 
+    def test_products_say_how_they_were_asked_for(self):
+        ranks = 2
+        asked = {}
+        for m in self.trace("--spawn", ranks)["matmuls"]:
+            if m["layer"] == "Layer 1/mlp" and m["phase"] == "forward":
+                asked[m["k"]] = (m["op"], m["a"], m["b"], m["result"], m["how"], m["calls"], m["m"], m["n"])
+        # The two products differ in nothing but their shapes, of which the largest are kept.
+        self.assertEqual(asked, {192: ("cublasLt::matmul", "bf16", "bf16", "bf16", "fp32 sums, bias",
+                                       2 * ranks * STEPS, 192, 96)})
+        split = {m["how"] for m in self.trace("--split-k", "--half-accumulator", "--precision", "fp16")["matmuls"]}
+        self.assertEqual(split, {"fp16 sums, 4 parts added in the result", "fp32 sums",
+                                 "fp16 sums, 4 parts added in the result, bias"})
+
     def test_the_dtype_map_has_weights_masters_layers_and_collectives(self):
         types = {}
         for place in self.trace("--spawn", 2)["dtype_map"]:

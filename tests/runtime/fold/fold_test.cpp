@@ -78,6 +78,14 @@ void plant_products(trace::Run& run) {
         for (StepRecord& s : r.steps)
             for (const char* layer : {"blocks.0", "blocks.1"}) {
                 x = std::fmod(x * 7.3, 11);
+                s.matmuls.push_back({.layer = layer,
+                                     .op = "matmul",
+                                     .a = DType::bf16,
+                                     .b = x > 5 ? DType::fp16 : DType::bf16,
+                                     .how = x > 8 ? "fp16 sums" : "fp32 sums",
+                                     .calls = 1,
+                                     .m = static_cast<std::uint64_t>(100 * x),
+                                     .n = static_cast<std::uint64_t>(1000 / x)});
                 s.products.push_back({.layer = layer,
                                       .op = "matmul",
                                       .dtype = DType::bf16,

@@ -55,6 +55,9 @@ public:
                 c.worst_block.step.value, c.worst_block.share);
             put(c.total.memory + c.total.algorithms);
         }
+        for (const MatmulRecord& r : m.matmuls)
+            put("matmul " + r.layer + r.op + r.how, static_cast<int>(r.phase), static_cast<int>(r.a),
+                static_cast<int>(r.b), static_cast<int>(r.result), r.calls, r.m, r.n, r.k, r.batches);
         for (const PlaceTotal& p : m.places)
             put(p.place.layer, static_cast<int>(p.place.role), p.place.tensors, p.place.elements,
                 p.first_step.value);

@@ -50,6 +50,7 @@ static_assert(listed<OpRecord>() == members<OpRecord>());
 static_assert(listed<DTypePlace>() == members<DTypePlace>());
 static_assert(listed<SketchRecord>() == members<SketchRecord>());
 static_assert(listed<TimeRecord>() == members<TimeRecord>());
+static_assert(listed<MatmulRecord>() == members<MatmulRecord>());
 static_assert(listed<ProductRecord>() == members<ProductRecord>());
 static_assert(listed<Coverage>() == members<Coverage>());
 static_assert(listed<StepRecord>() == members<StepRecord>());
@@ -116,6 +117,7 @@ TEST(TraceDocument, NamesEveryFieldInItsOrder) {
     expect_row<SketchRecord>("| list sketches |");
     expect_row<TimeRecord>("| list times |");
     expect_row<ProductRecord>("| list products |");
+    expect_row<MatmulRecord>("| list matmuls |");
     Reference step("**2 step**", "\n\ndtype:");
     fields(
         [&step](const Field& f, auto) {

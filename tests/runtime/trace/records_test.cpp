@@ -99,6 +99,7 @@ TEST(Records, PayloadsOfAnOlderWriterAreRead) {
     expected.coverage.regrouped = expected.coverage.relaid = expected.coverage.outside =
         expected.coverage.drawn = expected.coverage.by_name = 0;  // newer than the payloads
     expected.products.clear();
+    expected.matmuls.clear();
     for (TensorRecord& t : expected.tensors) {  // younger than the payload
         t.mastered = 0;
         t.change_squares = t.twin_change_squares = t.change_error_squares = t.rounding_squares = 0;
@@ -126,11 +127,11 @@ TEST(Records, EveryShorterPayloadIsRefused) {
         StepRecord back;
         const bool good = decode(std::string_view(w.step).substr(0, size), how, back);
         // The shorter payloads that are whole ones: of version 1, which had no places, and of those without sketches,
-        // and without products.
-        EXPECT_TRUE(!good || (back.products.empty() && back.tensors.size() == 4)) << size;
+        // without products, and without matmuls.
+        EXPECT_TRUE(!good || (back.matmuls.empty() && back.tensors.size() == 4)) << size;
         older += good;
     }
-    EXPECT_EQ(older, 3);
+    EXPECT_EQ(older, 4);
 }
 
 TEST(Records, EveryShorterListOfOpsIsRefused) {
@@ -269,8 +270,8 @@ TEST(Records, ALostNameIsMarkedAndCounted) {
     StepDecoding how{.names = nothing, .room = kRoom};
     StepRecord back;
     ASSERT_TRUE(decode(w.step, how, back));
-    EXPECT_EQ(how.names_lost, 10u)
-        << "four tensors; op, reduction and group of a collective; a place; layer and op of a product";
+    EXPECT_EQ(how.names_lost, 13u) << "four tensors; op, reduction and group of a collective; a place; layer "
+                                      "and op of a product; layer, op and how of a matmul";
     EXPECT_EQ(back.tensors[0].name, "?name-3");
 }
 

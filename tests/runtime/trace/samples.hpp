@@ -141,6 +141,18 @@ inline StepRecord sample_step(std::int64_t number, int tensors = 4) {
                           .block_error_squares = 0.1,
                           .block_squares = 200,
                           .block_rounding_squares = 0.05});
+    s.matmuls.push_back({.layer = "blocks.0.mlp",
+                         .op = "cublasLt::matmul",
+                         .phase = Phase::backward,
+                         .a = DType::bf16,
+                         .b = DType::fp16,
+                         .result = DType::fp32,
+                         .how = "fp32 sums, bias",
+                         .calls = 3,
+                         .m = 64,
+                         .n = 128 + n,
+                         .k = 256,
+                         .batches = 2});
     // clang-format off: a table
     s.coverage = {.ops = 1000, .shadowed = 990, .unshadowed = 10, .shadowed_bytes = 1 << 20,
                   .unshadowed_bytes = 512, .seeds = number ? 0u : 5u, .seeded_bytes = number ? 0u : 640u,

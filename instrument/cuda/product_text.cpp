@@ -1,0 +1,68 @@
+#include "instrument/cuda/product_text.hpp"
+
+#include <utility>
+
+#include "instrument/cuda/dtypes.hpp"
+
+namespace mp::raw {
+namespace {
+
+std::string sums_of(const Product& p) {
+    switch (p.compute) {
+        case abi::kCompute16F:
+        case abi::kCompute16FPedantic:
+            return "fp16 sums";
+        case abi::kCompute32FFast16F:
+            return "fp32 sums of fp16 inputs";
+        case abi::kCompute32FFast16BF:
+            return "fp32 sums of bf16 inputs";
+        case abi::kCompute64F:
+        case abi::kCompute64FPedantic:
+            return "fp64 sums";
+        case abi::kCompute32I:
+        case abi::kCompute32IPedantic:
+            return "int32 sums";
+        case abi::kCompute32F:
+        case abi::kCompute32FPedantic:
+        case abi::kCompute32FFastTF32:
+            break;
+        default:
+            return "compute type " + std::to_string(p.compute);
+    }
+    const bool has_fp32 = p.count > 0 && p.inputs[0].dtype == DType::fp32;
+    return has_fp32 && p.tf32 ? "fp32 sums of TF32 inputs" : "fp32 sums";
+}
+
+std::string split_of(const Product& p) {
+    if (p.parts <= 1) return {};
+    const bool in_result = (p.scheme & (abi::kLtReduceInPlace | abi::kLtReduceInOutputType)) != 0;
+    return ", " + std::to_string(p.parts) + " parts added in " +
+           (in_result                                ? "the result"
+            : p.scheme & abi::kLtReduceInComputeType ? "the format of the sums"
+                                                     : "an unknown format");
+}
+
+std::string epilogue_of(const Product& p) {
+    static constexpr std::pair<std::uint32_t, const char*> kNames[] = {
+        {abi::kLtEpilogueBias, "bias"},
+        {abi::kLtEpilogueRelu, "ReLU"},
+        {abi::kLtEpilogueGelu, "GELU"},
+        {abi::kLtEpilogueReluBackward, "backward of ReLU"},
+        {abi::kLtEpilogueGeluBackward, "backward of GELU"},
+        {abi::kLtEpilogueBiasGradient, "gradient of the bias"},
+        {abi::kLtEpilogueBiasGradientA, "gradient of the bias from A"},
+        {abi::kLtEpilogueBiasGradientB, "gradient of the bias from B"}};
+    std::string text;
+    for (const auto& [bit, name] : kNames)
+        if (p.epilogue & bit) text += (text.empty() ? ", " : " and ") + std::string(name);
+    return text;
+}
+
+}  // namespace
+
+std::string how_of(const Product& product) {
+    return sums_of(product) + split_of(product) + epilogue_of(product) +
+           (product.has_scales ? ", scaled" : "");
+}
+
+}  // namespace mp::raw
