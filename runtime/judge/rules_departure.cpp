@@ -2,8 +2,8 @@
 // roundings go different ways after some time, but neither is better than the other. A departure is a finding if it has
 // one sign, and an error if an op explains it: one that turns a single rounding of its inputs, or its own rounding,
 // into an error as large as the departure. Most often that is the criterion, which subtracts nearly equal values. Such
-// a criterion is a finding too if it makes the loss noise: off in both directions from the first steps on, when the
-// weights of both are still the same.
+// a criterion is a finding too if the loss is below its twin's, and if it makes the loss noise: off in both directions
+// from the first steps on, when the weights of both are still the same.
 
 #include <algorithm>
 #include <cmath>
@@ -231,7 +231,8 @@ Step first_step_of(const Cause& cause, const LossAgreement& a, const RunModel& m
 std::string how_far(const LossAgreement& a) {
     std::string out =
         "the loss ends at " + figure(a.loss) + " where the fp32 twin's ends at " + figure(a.twin);
-    if (a.twin > 0) out += ", " + figure(std::round(10 * a.loss / a.twin) / 10) + " times as high";
+    if (a.twin > 0 && a.loss > a.twin)
+        out += ", " + figure(std::round(10 * a.loss / a.twin) / 10) + " times as high";
     if (a.begins.known()) out += "; it departs from step " + std::to_string(a.begins.value) + " on";
     return out;
 }
@@ -335,8 +336,11 @@ void judge_departure(Case& c) {
     // What another rule found as an error explains it already.
     if (steps.size() < kFewestSteps || std::ranges::any_of(c.out.findings, is_cause)) return;
     if (a.answer == Answer::agrees || a.answer == Answer::scattered) return judge_noise(c, steps);
-    if (a.answer != Answer::above) return;
-    Cause cause = cause_of(c.model, a.apart);
+    const bool above = a.answer == Answer::above;
+    if (!above && a.answer != Answer::below) return;
+    Cause cause = cause_of(c.model, std::fabs(a.apart));
+    // A run may be luckier than its twin. It is not where the criterion itself makes the difference.
+    if (!above && !(cause.sum && near_the_loss(cause.sum->total, c.model))) return judge_noise(c, steps);
     // Choices of the run in the twin, as mined negatives, make other gradients without any rounding.
     if (!cause.sum && c.model.coverage.flips == 0) cause = cause_in_backward(c.model);
     if (!cause.sum) {
@@ -344,15 +348,16 @@ void judge_departure(Case& c) {
         if (!large || twin_is_steered(c.model)) return;
     }
     const bool low = cause.sum && is_low_precision(cause.sum->total.dtype);
-    const bool fails = low && a.apart >= fail;
-    if (cause.sum && !low && a.apart < fail) return;
+    const double apart = std::fabs(a.apart);
+    const bool fails = low && apart >= fail;
+    if (cause.sum && !low && apart < fail) return;
     const Severity severity = fails ? Severity::error : Severity::warning;
     Finding f = cause.sum ? finding_at("MPT024", severity, cause.sum->total) : finding("MPT024", severity);
     f.step = cause.sum ? first_step_of(cause, a, c.model) : a.begins;
-    f.value = a.apart;
+    f.value = apart;
     f.limit = fails || !low ? fail : warn;
     f.unit = "share";
-    f.importance = importance::kLossDeparture(std::min(a.apart, 1.0));
+    f.importance = importance::kLossDeparture(std::min(apart, 1.0));
     f.message = how_far(a);
     if (cause.sum) {
         explain(f, c.model, cause);

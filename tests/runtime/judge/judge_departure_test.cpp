@@ -58,6 +58,20 @@ TEST(JudgeDeparture, MPT024ACriterionThatCancels) {
     EXPECT_EQ(j.loss.answer, Answer::above);
 }
 
+// A difference that rounds to 0 makes a loss that is too good.
+TEST(JudgeDeparture, MPT024ACriterionThatLosesWhatItMeasures) {
+    RunModel m = departing(0);
+    m.ops.push_back(difference(DType::bf16, 400));
+    const Judgement j = judge(m);
+    ASSERT_EQ(j.findings.size(), 1u) << text_of(j);
+    EXPECT_EQ(j.findings[0].rule, "MPT024");
+    EXPECT_EQ(j.findings[0].severity, Severity::error);
+    EXPECT_EQ(j.findings[0].value, 1);
+    EXPECT_THAT(j.findings[0].message, HasSubstr("the loss ends at 0 where the fp32 twin's ends at"));
+    EXPECT_THAT(j.findings[0].message, testing::Not(HasSubstr("times as high")));
+    EXPECT_EQ(j.loss.answer, Answer::below);
+}
+
 // The loss goes away slowly from a defect that is there from the first step on.
 TEST(JudgeDeparture, MPT024NamesTheFirstStepOfItsCause) {
     RunModel m = departing(2.2);
@@ -186,9 +200,11 @@ TEST(JudgeDeparture, SoundRuns) {
     EXPECT_EQ(text_of(judge(m)), "") << "either sign";
     EXPECT_EQ(judge(m).loss.answer, Answer::scattered);
     m = departing(0.5);
-    m.ops.push_back(difference(DType::bf16, 400));
-    EXPECT_EQ(text_of(judge(m)), "");
+    EXPECT_EQ(text_of(judge(m)), "") << "a run that is luckier than its twin";
     EXPECT_EQ(judge(m).loss.answer, Answer::below);
+    m.ops.push_back(difference(DType::bf16, 400, 4));
+    m.ops.push_back(op_sum("head", "aten::mm", Phase::forward, DType::bf16, 1, 8));
+    EXPECT_EQ(text_of(judge(m)), "") << "an op before a product, which averages its errors";
     m.steps.clear();
     EXPECT_EQ(judge(m).loss.answer, Answer::not_compared);
 }
