@@ -72,8 +72,9 @@ struct LossAgreement {
     std::uint64_t steps = 0;    // that were compared
     double loss = 0, twin = 0;  // means over them
     double apart = 0;  // (loss - twin) / |twin|; as a share of the twin's span where a loss is not positive
-    double farthest = 0;  // of a single step, without its sign
-    double noise = -1;    // of the twin, in the same unit: what one rounding changes; -1: not measured
+    double farthest = 0;     // of a single step, without its sign
+    bool one_sided = false;  // nearly all of these steps are on the same side of the twin
+    double noise = -1;       // of the twin, in the same unit: what one rounding changes; -1: not measured
     Step begins;  // of above and below: from here on nearly all steps are at least a quarter as far apart
 };
 

@@ -6,7 +6,7 @@ namespace mp::trace {
 namespace {
 
 constexpr RuleInfo kRules[] = {
-    {"MPT001", "nonfinite-value", "a value left the format and the fp32 twin stayed finite", Needs::nothing},
+    {"MPT001", "nonfinite-value", "an op made a value that is not finite from finite inputs", Needs::nothing},
     {"MPT002", "skipped-steps", "steps skipped after warm-up", Needs::nothing},
     {"MPT003", "loss-scale-collapse", "the loss scale keeps falling", Needs::nothing},
     {"MPT004", "skip-not-by-scale", "skipped step not caused by the loss scale", Needs::nothing},

@@ -106,12 +106,13 @@ LossAgreement compared(const std::vector<const StepSummary*>& steps, std::size_t
     for (std::size_t i = unit > 0 ? steps.size() - window : steps.size(); i < steps.size(); ++i)
         out.farthest = std::max(out.farthest, std::fabs(apart_in(*steps[i], scale)));
     out.answer = Answer::agrees;
-    if (std::fabs(out.apart) < warn_limit(out, limits)) return out;
     const auto same =
         std::ranges::count_if(steps | std::views::drop(steps.size() - window),
                               [&](const auto* s) { return (s->loss - s->twin_loss) * (real - twin) > 0; });
+    out.one_sided = static_cast<double>(same) >= kOneSided * static_cast<double>(window);
+    if (std::fabs(out.apart) < warn_limit(out, limits)) return out;
     out.answer = Answer::scattered;
-    if (static_cast<double>(same) < kOneSided * static_cast<double>(window)) return out;
+    if (!out.one_sided) return out;
     out.answer = real > twin ? Answer::above : Answer::below;
     out.begins = beginning(steps, out.apart, scale);
     return out;

@@ -120,6 +120,12 @@ bool before_the_model(const OpSum& sum, const RunModel& m) {
            std::isfinite(m.steps.front().loss);
 }
 
+// Where values come from code that is not observed, the twin starts anew from them: it has what the run has.
+bool twin_is_the_run(const RunModel& m) { return m.coverage.outside > 0; }
+
+constexpr const char* kNotKnown =
+    "; it follows code that is not observed, so what fp32 gives there is not known";
+
 std::string what_is_lost(const OpSum& sum, const RunModel& m) {
     if (!is_unfinished(sum.first_origin.step, m)) return ", and the loss is lost";
     const std::string what = lost_its_loss(m.unfinished)        ? ", and the loss is lost"
@@ -139,9 +145,12 @@ Finding shared_nan(const OpSum& sum, const RunModel& m) {
                 shown(base_name(sum.total.op)) + " gave " + what_of(op) + " of " +
                 figure(static_cast<double>(op.elements)) + " in " + std::string(name_of(sum.total.dtype)) +
                 (op.nan > 0 ? " out of inputs without one" : " out of finite inputs") + what_is_lost(sum, m) +
-                (has_twin(m) ? "; also in fp32: the twin has it too" : "") +
-                ", so precision is not the cause";
-    f.advice = guard_for(sum) + "; look at the data of step " + std::to_string(f.step.value);
+                (twin_is_the_run(m) ? kNotKnown
+                 : has_twin(m)      ? "; also in fp32: the twin has it too, so precision is not the cause"
+                                    : ", so precision is not the cause");
+    f.advice = twin_is_the_run(m)
+                   ? "run with --eager: the operations before it and their fp32 twins are seen then"
+                   : guard_for(sum) + "; look at the data of step " + std::to_string(f.step.value);
     f.value = static_cast<double>(nonfinite_of(op));
     f.importance = importance::kSharedNan();
     return f;
@@ -240,7 +249,7 @@ void judge_lost_loss(Case& c) {
         if (!steps[i].has_loss || std::isfinite(steps[i].loss)) return;
         if (steps[i].has_twin && std::isfinite(steps[i].twin_loss)) return;
     }
-    const bool twin = steps.back().has_twin;
+    const bool twin = steps.back().has_twin && !twin_is_the_run(c.model);
     std::size_t first = steps.size();
     while (first > 0 && steps[first - 1].has_loss && !std::isfinite(steps[first - 1].loss)) --first;
     Finding f = finding("MPT001", Severity::error);
@@ -250,7 +259,8 @@ void judge_lost_loss(Case& c) {
                 (left ? ", in which the program ended" : " to the end") +
                 (twin ? ", in the fp32 twin too: precision is not the cause" : "");
     f.advice = twin ? "look at the data and at the learning rate"
-                    : "find the first operation with --mode trajectory";
+                    : std::string("find the first operation with --mode trajectory") +
+                          (twin_is_the_run(c.model) ? " --eager" : "");
     f.value = static_cast<double>(steps.size() - first);
     f.unit = "steps";
     f.importance = importance::kLostLoss();

@@ -70,7 +70,10 @@ std::string advice_for(const SkipVerdict& v) {
         case SkipCause::reduction_overflow:
             return "reduce in fp32, or divide by the number of ranks before the sum";
         case SkipCause::invalid_op:
-            return "guard the operation (eps, clamp): fp32 does not cure it";
+            return v.also_in_twin
+                       ? "guard the operation (eps, clamp): fp32 does not cure it"
+                       : "guard the operation (eps, clamp), or run it in fp32 where its inputs are large: "
+                         "--mode trajectory tells which cures it";
         case SkipCause::bad_data:
             return "look at the batch of this step: its values are not finite";
         case SkipCause::scale_too_high:

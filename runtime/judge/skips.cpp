@@ -113,9 +113,11 @@ void judge_forward(const SkipFacts& facts, SkipVerdict& v) {
 void judge_origin(const SkipFacts& facts, SkipVerdict& v) {
     const OpRecord& o = facts.origin;
     if (is_data(o)) return settle(v, SkipCause::bad_data, "the inputs are not finite: " + place_of(o));
-    if (twin_too(o))
+    if (twin_too(o)) {
+        v.also_in_twin = true;
         return settle(v, SkipCause::invalid_op,
                       place_of(o) + " made a non-finite value from finite inputs, and so did the fp32 twin");
+    }
     if (is_collective(o))
         return settle(v, SkipCause::reduction_overflow,
                       place_of(o) + ": every rank's values are finite, their reduction is not");
@@ -171,9 +173,11 @@ void judge_cause(const SkipFacts& facts, SkipVerdict& v) {
             v, SkipCause::bad_data,
             "the loss is not finite, in the fp32 twin too, and no operation made that from finite inputs");
     if (!g) return settle(v, SkipCause::unknown, "nothing non-finite was observed");
-    if (g->nonfinite_twin > 0)
+    if (g->nonfinite_twin > 0) {
+        v.also_in_twin = true;
         return settle(v, SkipCause::invalid_op,
                       "the gradient of " + shown(g->name) + " is not finite, in the fp32 twin neither");
+    }
     if (!facts.loss_finite)
         return settle(v, SkipCause::unknown, "the loss is not finite, and where that began was not observed");
     judge_backward(facts, v);
@@ -260,6 +264,19 @@ std::vector<SkipVerdict> verdicts_of(const std::vector<SkipFacts>& skips) {
         out.push_back(std::move(v));
     }
     return out;
+}
+
+std::vector<SkipFacts> without_twin(std::vector<SkipFacts> skips) {
+    for (SkipFacts& facts : skips) {
+        facts.twin_loss_finite = true;
+        facts.origin.compared = facts.origin.nonfinite_real = 0;
+        facts.origin.twin_amax = 0;
+        for (SkipFacts::Gradient& g : facts.gradients) {
+            g.twin_amax = 0;
+            g.nonfinite_twin = 0;
+        }
+    }
+    return skips;
 }
 
 }  // namespace mp::trace

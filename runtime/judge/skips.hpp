@@ -29,6 +29,7 @@ struct SkipVerdict {
     double loss_scale = 0;
     bool ranks_disagree = false;
     bool scale_helps = false;     // a sum over ranks overflowed that fits at a lower loss scale
+    bool also_in_twin = false;    // an invalid operation in fp32 too
     bool by_elimination = false;  // no operation was seen that made a non-finite value
     std::string why;              // one sentence with the figures
 };
@@ -38,5 +39,7 @@ SkipVerdict verdict_of(const SkipFacts&);
 std::string of_gradients(const std::vector<std::string>& names);
 // Of the skips of a run, in the order of their steps.
 std::vector<SkipVerdict> verdicts_of(const std::vector<SkipFacts>&);
+// The same facts as a run without a twin has them.
+std::vector<SkipFacts> without_twin(std::vector<SkipFacts>);
 
 }  // namespace mp::trace

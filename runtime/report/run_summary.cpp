@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <map>
 #include <utility>
 
 #include "kernels/base/figures.hpp"
@@ -43,10 +42,8 @@ std::string overflow_line(const FirstOverflow& o) {
 }
 
 std::string skips_line(const Judgement& judgement) {
-    std::map<SkipCause, std::vector<std::int64_t>> causes;
-    for (const SkipVerdict& s : judgement.skips) causes[s.cause].push_back(s.step.value);
     std::string out;
-    for (const auto& [cause, steps] : causes)
+    for (const auto& [cause, steps] : skips_by_cause(judgement))
         out += (out.empty() ? "  skipped          " : " · ") +
                std::string(steps.size() > 1 ? "steps " : "step ") + ranges_text(steps) + ": " +
                std::string(name_of(cause));

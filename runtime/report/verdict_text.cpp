@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "kernels/base/figures.hpp"
 #include "runtime/report/process_rows.hpp"
@@ -36,6 +35,8 @@ std::string agreement_text(const LossAgreement& a) {
         a.begins.known() ? ", apart from step " + std::to_string(a.begins.value) + " on" : "";
     switch (a.answer) {
         case Answer::agrees:
+            if (a.farthest >= kFarInAStep && a.one_sided)
+                return "is on one side of the fp32 loss (" + signed_percent(a.apart) + last + ")";
             if (a.farthest >= kFarInAStep)
                 return "scatters around the fp32 loss (" + signed_percent(a.apart) + last + ", " +
                        percent(a.farthest) + " in one of them)";
@@ -152,9 +153,7 @@ std::string scales_text(const RunModel& model) {
 
 std::string skips_text(const RunModel& model, const Judgement& judgement) {
     std::string out = scales_text(model);
-    std::map<SkipCause, std::vector<std::int64_t>> causes;
-    for (const SkipVerdict& s : judgement.skips) causes[s.cause].push_back(s.step.value);
-    for (const auto& [cause, steps] : causes)
+    for (const auto& [cause, steps] : skips_by_cause(judgement))
         out += "  skipped  " + ranges_text(steps) + ": " + std::string(name_of(cause)) + "\n";
     for (std::size_t i = 0; i < judgement.skips.size() && i < kMaxSkips; ++i) {
         const SkipVerdict& s = judgement.skips[i];
@@ -225,11 +224,21 @@ std::string loss_text(const RunModel& model, const Judgement& judgement) {
     if (!agreement.empty()) out += ": it " + agreement;
     if (judgement.loss.noise >= 0)
         out += "; one rounding changes the twin's by " + percent(judgement.loss.noise);
-    else if (parts_from_twin(judgement.loss.answer) && model.coverage.flips > 0)
+    else if (last->has_twin && model.coverage.flips > 0)
         out += "; the twin takes " + counted(model.coverage.flips, "choice") +
                " of the run, so it may not be the fp32 run (--free-ints)";
     else if (parts_from_twin(judgement.loss.answer))
         out += "; no noise floor was measured (--twin-noise)";
+    return out;
+}
+
+std::vector<std::pair<SkipCause, std::vector<std::int64_t>>> skips_by_cause(const Judgement& judgement) {
+    std::vector<std::pair<SkipCause, std::vector<std::int64_t>>> out;
+    for (const SkipVerdict& s : judgement.skips) {
+        auto at = std::ranges::find(out, s.cause, [](const auto& group) { return group.first; });
+        if (at == out.end()) at = out.insert(at, {s.cause, {}});
+        at->second.push_back(s.step.value);
+    }
     return out;
 }
 

@@ -50,7 +50,7 @@ GateResult hostile() {
 TEST(GateText, IsShortAndInOrder) {
     const std::string text = gate_text(sample(), false);
     EXPECT_THAT(text, testing::StartsWith(
-                          "FAIL  MPT001 a value left the format and the fp32 twin stayed finite\n"
+                          "FAIL  MPT001 an op made a value that is not finite from finite inputs\n"
                           "      blocks.2.fc2 · aten::addmm · forward · step 17 · rank 1 · src/train.py:88\n"
                           "      addmm gave 3 non-finite values\n"
                           "      = fix: run it in fp32\n"

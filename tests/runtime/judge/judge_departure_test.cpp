@@ -194,11 +194,13 @@ TEST(JudgeDeparture, SoundRuns) {
     EXPECT_EQ(text_of(judge(m)), "");
     EXPECT_EQ(judge(m).loss.answer, Answer::agrees);
     EXPECT_NEAR(judge(m).loss.farthest, 0.05, 1e-9);
+    EXPECT_TRUE(judge(m).loss.one_sided);
     m = departing(1);
     m.ops.push_back(difference(DType::bf16, 400));
     for (StepSummary& s : m.steps) s.loss *= s.step.value % 3 == 0 ? 0.5 : 2;
     EXPECT_EQ(text_of(judge(m)), "") << "either sign";
     EXPECT_EQ(judge(m).loss.answer, Answer::scattered);
+    EXPECT_FALSE(judge(m).loss.one_sided);
     m = departing(0.5);
     EXPECT_EQ(text_of(judge(m)), "") << "a run that is luckier than its twin";
     EXPECT_EQ(judge(m).loss.answer, Answer::below);

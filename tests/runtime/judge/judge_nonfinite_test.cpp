@@ -113,6 +113,26 @@ TEST(Judge, MPT001ANaNThatTheTwinHasTooIsNamedWhereItBegan) {
     EXPECT_EQ(judge(m).findings.at(0).layer, "pool") << "a gradient that is NaN shows in the next loss";
 }
 
+// Compiled code gave the twin the run's own values, so what both have says nothing about fp32.
+TEST(Judge, MPT001BehindCodeThatIsNotObservedTheTwinKnowsNothing) {
+    RunModel m = healthy();
+    m.coverage.outside = 5;
+    m.ops.push_back(invalid("pool", 4, 7));
+    for (std::size_t k = 4; k < 8; ++k) m.steps[k].loss = m.steps[k].twin_loss = std::nan("");
+    Judgement j = judge(m);
+    ASSERT_EQ(j.findings.size(), 1u) << text_of(j);
+    EXPECT_EQ(j.findings[0].layer, "pool");
+    EXPECT_THAT(j.findings[0].message, Not(HasSubstr("precision is not the cause")));
+    EXPECT_THAT(j.findings[0].message, HasSubstr("what fp32 gives there is not known"));
+    EXPECT_THAT(j.findings[0].advice, HasSubstr("--eager"));
+    m.ops.pop_back();
+    j = judge(m);
+    ASSERT_EQ(j.findings.size(), 1u) << text_of(j);
+    EXPECT_EQ(j.findings[0].layer, "(loss)");
+    EXPECT_THAT(j.findings[0].message, Not(HasSubstr("precision is not the cause")));
+    EXPECT_THAT(j.findings[0].advice, HasSubstr("--eager"));
+}
+
 TEST(Judge, MPT001ANaNThatTheTwinHasTooAndNothingReadsIsSilent) {
     RunModel m = healthy();
     m.ops.push_back(invalid("attention", 4, 7));

@@ -141,6 +141,22 @@ TEST(SkipVerdict, WhatTheTwinHasTooIsInvalid) {
     EXPECT_EQ(verdict_of(f).cause, SkipCause::invalid_op);
 }
 
+TEST(SkipVerdict, BehindCodeThatIsNotObservedTheTwinIsNotAsked) {
+    OpRecord o = origin(Phase::forward, 12);
+    o.nonfinite_real = 0;
+    o.pos_inf = 0;
+    o.nan = 3;
+    SkipFacts f = facts(o);
+    f.gradients[0].nonfinite_twin = 5;
+    EXPECT_TRUE(verdict_of(f).also_in_twin);
+    const SkipVerdict v = verdicts_of(without_twin({f})).at(0);
+    EXPECT_EQ(v.cause, SkipCause::invalid_op);
+    EXPECT_FALSE(v.also_in_twin);
+    EXPECT_THAT(v.why, testing::Not(HasSubstr("twin")));
+    f.origin = {};
+    EXPECT_THAT(verdicts_of(without_twin({f})).at(0).why, testing::Not(HasSubstr("in the fp32 twin")));
+}
+
 // copy_ of scaled gradients into a 16-bit buffer, behind the backward.
 TEST(SkipVerdict, WhatHoldsScaledGradientsBlamesTheScale) {
     OpRecord o = origin(Phase::optimizer, 163'347);

@@ -59,6 +59,13 @@ TEST(VerdictText, SaysWhetherTheLossIsTheFp32Loss) {
         verdict_text(run.model, run.judgement),
         HasSubstr(
             "\n      loss 2.31, fp32 twin 2.3: it is the fp32 loss (+0.43 % over the last 15 steps)\n"));
+    loss.apart = 0.09;
+    loss.farthest = 0.1;
+    EXPECT_THAT(loss_text(run.model, run.judgement), HasSubstr("scatters around the fp32 loss (+9"));
+    loss.one_sided = true;
+    EXPECT_THAT(loss_text(run.model, run.judgement),
+                HasSubstr("it is on one side of the fp32 loss (+9 % over the last 15 steps)"));
+    loss.farthest = 0;
     loss.apart = -1e-6;
     EXPECT_THAT(loss_text(run.model, run.judgement), HasSubstr("(within 0.01 % over the last 15 steps)"));
     loss.answer = LossAgreement::Answer::above;
@@ -76,6 +83,19 @@ TEST(VerdictText, SaysWhetherTheLossIsTheFp32Loss) {
     last.has_twin = false;
     EXPECT_EQ(loss_text(run.model, run.judgement), "loss 2.31");
     EXPECT_EQ(loss_text({}, {}), "");
+}
+
+TEST(VerdictText, CausesOfSkipsComeInTheOrderOfTheirFirstSteps) {
+    Judgement judgement;
+    for (const auto& [step, cause] : {std::pair(0, SkipCause::forward_overflow),
+                                      {3, SkipCause::unknown},
+                                      {4, SkipCause::forward_overflow},
+                                      {9, SkipCause::scale_too_high}})
+        judgement.skips.emplace_back().step = Step{step}, judgement.skips.back().cause = cause;
+    using Group = std::pair<SkipCause, std::vector<std::int64_t>>;
+    EXPECT_THAT(skips_by_cause(judgement),
+                testing::ElementsAre(Group{SkipCause::forward_overflow, {0, 4}},
+                                     Group{SkipCause::unknown, {3}}, Group{SkipCause::scale_too_high, {9}}));
 }
 
 TEST(VerdictText, KernelsOfTorchStandApart) {
