@@ -128,6 +128,15 @@ void note_algorithms(Run& run, std::span<const Collective> calls) {
             if (c.send == chosen.send && c.receive == chosen.receive) run.chose(c, chosen.algorithm);
 }
 
+// The launch may come after the call, so there is no moment after it at which the result is there.
+void note_late(Run& run, std::span<const Collective> calls) {
+    const auto reduced = std::ranges::count_if(calls, [](const Collective& c) { return *c.reduction != 0; });
+    if (reduced > 0)
+        run.note(trace::NoteKind::not_observed,
+                 "reductions of communicators that do not block, whose results were not measured",
+                 static_cast<std::uint64_t>(reduced));
+}
+
 template <class Call>
 int collective(const Request& q, const Call& call) noexcept {
     Run* const r = Inside::any() ? nullptr : run();
@@ -149,6 +158,7 @@ int collective(const Request& q, const Call& call) noexcept {
         if (!grouped) {
             note_algorithms(*r, {&c, 1});
             r->after(ticket, c, status == 0);
+            if (status == abi::kNcclInProgress) note_late(*r, {&c, 1});
         } else if (status == 0 || status == abi::kNcclInProgress) {
             group().waiting.push_back(c);
         }
@@ -182,6 +192,7 @@ int end_group(const Call& call) noexcept {
             if (*comm) note_communicator(*comm, number);
         note_algorithms(*r, waiting);
         for (std::size_t i = 0; i < tickets.size(); ++i) r->after(tickets[i], waiting[i], status == 0);
+        if (status == abi::kNcclInProgress) note_late(*r, waiting);
     });
     return status;
 }

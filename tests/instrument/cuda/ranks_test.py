@@ -62,6 +62,59 @@ class Ranks(unittest.TestCase):
             self.assertEqual({int(call) for call in re.findall(r"^  sketch .* call=(\d+) ", dump, re.M)},
                              {call for step in steps for call in step})
 
+    def test_what_is_moved_is_recorded_on_each_rank(self):
+        report, dumps = self.trace("moves")
+        self.assertEqual(self.found(report), set())
+        # Bytes that each rank sends: only the root of a broadcast or a scatter sends.
+        expected = {("reduce", "max", "bf16"): [600, 600, 600], ("broadcast", "", "fp16"): [0, 0, 1000],
+                    ("broadcast", "", "fp32"): [0, 2800, 0], ("send", "", "fp16"): [1800, None, None],
+                    ("recv", "", "fp16"): [None, None, 0]}
+        communicators = set()
+        for rank, dump in dumps.items():
+            first = dump.split("\nstep ")[1]
+            calls = dict(self.collectives(first))
+            self.assertEqual({kind: int(fields["bytes"]) for kind, fields in calls.items()},
+                             {kind: sent[rank] for kind, sent in expected.items() if sent[rank] is not None})
+            for kind, fields in calls.items():
+                self.assertEqual((fields["calls"], fields["ranks"], fields["member"]), ("1", "3", str(rank + 1)), kind)
+                communicators.add(fields["communicator"])
+        self.assertEqual(len(communicators - {"0"}), 1)
+        # The result of a reduction is at its root.
+        for rank, measured in enumerate(("0", "1", "0")):
+            reduce = dict(self.collectives(dumps[rank]))["reduce", "max", "bf16"]
+            self.assertEqual(reduce["finite_inputs"], measured)
+
+    def test_the_ranks_of_a_shrunk_communicator_are_compared(self):
+        report, dumps = self.trace("moves")
+        kind = ("all_reduce", "sum", "fp32")
+        sums = {rank: [fields for found, fields in self.collectives(dump) if found == kind]
+                for rank, dump in dumps.items()}
+        self.assertEqual({rank: len(lines) for rank, lines in sums.items()}, {0: 5, 1: 0, 2: 5})
+        self.assertEqual({(f["ranks"], f["bytes"]) for f in sums[0] + sums[2]}, {("2", str(2 * 4 << 15))})
+        self.assertEqual([{f["member"] for f in sums[rank]} for rank in (0, 2)], [{"1"}, {"2"}])
+        (communicator,) = {f["communicator"] for f in sums[0] + sums[2]}
+        self.assertNotIn(communicator, {"0", *(f["communicator"] for _, f in self.collectives(dumps[1]))})
+        (reduced,) = [c for c in report["collectives"] if (c["op"], c["reduction"], c["dtype"]) == kind]
+        self.assertEqual(reduced["sketched_blocks"], 3 * 2 * 8)  # steps 1, 2 and 4
+
+    def test_a_communicator_that_does_not_block_is_counted_and_not_measured(self):
+        report, dumps = self.trace("late")
+        expected = {("all_reduce", "sum", "bf16"): 2 << 15, ("all_reduce", "sum", "fp32"): 4 * 64,
+                    ("reduce_scatter", "sum", "bf16"): 2 * 3 << 13}
+        for rank, dump in dumps.items():
+            calls = self.collectives(dump)
+            self.assertEqual(len(calls), 3 * len(expected))
+            for kind, fields in calls:
+                counted = [int(fields[name]) for name in ("calls", "bytes", "ranks", "member")]
+                self.assertEqual(counted, [1, expected[kind], RANKS, rank + 1], kind)
+                measured = [int(fields[name]) for name in ("finite_inputs", "lost_inputs", "lost_results")]
+                self.assertEqual(measured, [0, 0, 0], kind)
+                self.assertNotEqual(fields["communicator"], "0")
+        self.assertEqual({c["sketched_blocks"] for c in report["collectives"]}, {0})
+        self.assertEqual(self.found(report), set())
+        late = {n["text"]: n["count"] for n in report["notes"] if "do not block" in n["text"]}
+        self.assertEqual(list(late.values()), [RANKS * 3 * 3])
+
     def test_whatever_fails_the_program_notices_nothing(self):
         for fault in ("ncclCommCount=3", "ncclCommUserRank=3", "ncclCommCuDevice=3", "ncclCommCount#2=7",
                       "ncclCommUserRank#5=1"):
