@@ -258,6 +258,31 @@ MP_HOOK int ncclBcast(void* buffer, size_t count, int type, int root, void* comm
     return collective(q, [&] { return next(buffer, count, type, root, comm, stream); });
 }
 
+// Since NCCL 2.28.
+MP_HOOK int ncclAlltoAll(const void* send, void* receive, size_t count, int type, void* comm,
+                         abi::Stream stream) {
+    MP_REAL(ncclAlltoAll);
+    const Request q{"all_to_all", kNothing, send, receive, Amount::each,
+                    Amount::each, count,    type, comm,    stream};
+    return collective(q, [&] { return next(send, receive, count, type, comm, stream); });
+}
+
+MP_HOOK int ncclGather(const void* send, void* receive, size_t count, int type, int root, void* comm,
+                       abi::Stream stream) {
+    MP_REAL(ncclGather);
+    const Request q{"gather", kNothing, send, receive, Amount::one, Amount::each_of_root,
+                    count,    type,     comm, stream,  root};
+    return collective(q, [&] { return next(send, receive, count, type, root, comm, stream); });
+}
+
+MP_HOOK int ncclScatter(const void* send, void* receive, size_t count, int type, int root, void* comm,
+                        abi::Stream stream) {
+    MP_REAL(ncclScatter);
+    const Request q{"scatter", kNothing, send,   receive, Amount::each_of_root, Amount::one, count,
+                    type,      comm,     stream, root};
+    return collective(q, [&] { return next(send, receive, count, type, root, comm, stream); });
+}
+
 MP_HOOK int ncclSend(const void* send, size_t count, int type, int peer, void* comm, abi::Stream stream) {
     MP_REAL(ncclSend);
     const Request q{"send", kNothing, send, nullptr, Amount::one, Amount::nothing,

@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/fakes/cuda/calls.hpp"
 #include "tests/fakes/cuda/faults.hpp"
 #include "tests/fakes/cuda/nccl_comm.hpp"
 #include "tests/fakes/cuda/nccl_plugin.hpp"
@@ -204,6 +205,13 @@ ncclResult_t split(ncclComm* parent, int color, int key, ncclComm* child) {
     return meet_others(child);
 }
 
+// Without a communicator the getters know a rank of their own.
+constexpr int kRememberedCount = 4, kRememberedUserRank = 2, kRememberedCuDevice = 0;
+ncclResult_t answer(int& into, int value) {
+    into = value;
+    return ncclSuccess;
+}
+
 }  // namespace
 
 extern "C" {
@@ -221,19 +229,23 @@ ncclResult_t pncclGetUniqueId(ncclUniqueId* id) {
     return ncclSuccess;
 }
 ncclResult_t pncclCommInitRank(ncclComm_t* into, int ranks, ncclUniqueId id, int rank) {
+    MP_REMEMBER(ncclResult_t, "ncclCommInitRank", into, ranks, id, rank);
     make_current();
     return make(into, ranks, id.internal, rank, current_device());
 }
 ncclResult_t pncclCommInitRankConfig(ncclComm_t* into, int ranks, ncclUniqueId id, int rank,
                                      ncclConfig_t* config) {
+    MP_REMEMBER(ncclResult_t, "ncclCommInitRankConfig", into, ranks, id, rank, config);
     make_current();
     return make(into, ranks, id.internal, rank, current_device(), !config || config->blocking != 0);
 }
 ncclResult_t pncclCommInitRankScalable(ncclComm_t* into, int ranks, int rank, int count, ncclUniqueId* ids,
-                                       ncclConfig_t*) {
+                                       ncclConfig_t* config) {
+    MP_REMEMBER(ncclResult_t, "ncclCommInitRankScalable", into, ranks, rank, count, ids, config);
     return count < 1 ? ncclInvalidArgument : pncclCommInitRank(into, ranks, ids[0], rank);
 }
 ncclResult_t pncclCommInitAll(ncclComm_t* into, int count, const int* devices) {
+    MP_REMEMBER(ncclResult_t, "ncclCommInitAll", into, count, devices);
     make_current();
     ncclUniqueId id;
     if (const ncclResult_t result = pncclGetUniqueId(&id); result != ncclSuccess) return result;
@@ -245,7 +257,8 @@ ncclResult_t pncclCommInitAll(ncclComm_t* into, int count, const int* devices) {
     const ncclResult_t ended = pncclGroupEnd();
     return result != ncclSuccess ? result : ended;
 }
-ncclResult_t pncclCommSplit(ncclComm_t parent, int color, int key, ncclComm_t* into, ncclConfig_t*) {
+ncclResult_t pncclCommSplit(ncclComm_t parent, int color, int key, ncclComm_t* into, ncclConfig_t* config) {
+    MP_REMEMBER(ncclResult_t, "ncclCommSplit", parent, color, key, into, config);
     if (const int code = fault("ncclCommSplit")) return static_cast<ncclResult_t>(code);
     ncclComm* const child = color == NCCL_SPLIT_NOCOLOR ? nullptr : new ncclComm;
     *into = nullptr;
@@ -258,8 +271,9 @@ ncclResult_t pncclCommSplit(ncclComm_t parent, int color, int key, ncclComm_t* i
     return ncclSuccess;
 }
 // The ranks that stay close the gaps. Those that are excluded do not call it.
-ncclResult_t pncclCommShrink(ncclComm_t parent, int* excluded, int count, ncclComm_t* into, ncclConfig_t*,
-                             int) {
+ncclResult_t pncclCommShrink(ncclComm_t parent, int* excluded, int count, ncclComm_t* into,
+                             ncclConfig_t* config, int flags) {
+    MP_REMEMBER(ncclResult_t, "ncclCommShrink", parent, excluded, count, into, config, flags);
     if (const int code = fault("ncclCommShrink")) return static_cast<ncclResult_t>(code);
     const auto stays = [&](int rank) {
         return std::find(excluded, excluded + count, rank) == excluded + count;
@@ -277,6 +291,7 @@ ncclResult_t pncclCommShrink(ncclComm_t parent, int* excluded, int count, ncclCo
     return meet_others(child);
 }
 ncclResult_t pncclCommDestroy(ncclComm_t comm) {
+    MP_REMEMBER(ncclResult_t, "ncclCommDestroy", comm);
     if (comm->late.joinable()) comm->late.join();
     const Inside calls_of_ours;
     if (comm->newest) {
@@ -289,6 +304,7 @@ ncclResult_t pncclCommDestroy(ncclComm_t comm) {
     return ncclSuccess;
 }
 ncclResult_t pncclCommAbort(ncclComm_t comm) {
+    MP_REMEMBER(ncclResult_t, "ncclCommAbort", comm);
     comm->shared->lost = 1;
     return pncclCommDestroy(comm);
 }
@@ -298,18 +314,21 @@ ncclResult_t pncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
 }
 ncclResult_t pncclCommCount(ncclComm_t comm, int* count) {
     if (const int code = fault("ncclCommCount")) return static_cast<ncclResult_t>(code);
+    if (only_remembers()) return answer(*count, kRememberedCount);
     if (comm->error == ncclInProgress) return ncclInvalidArgument;
     *count = comm->ranks;
     return ncclSuccess;
 }
 ncclResult_t pncclCommUserRank(ncclComm_t comm, int* rank) {
     if (const int code = fault("ncclCommUserRank")) return static_cast<ncclResult_t>(code);
+    if (only_remembers()) return answer(*rank, kRememberedUserRank);
     if (comm->error == ncclInProgress) return ncclInvalidArgument;
     *rank = comm->rank;
     return ncclSuccess;
 }
 ncclResult_t pncclCommCuDevice(ncclComm_t comm, int* device) {
     if (const int code = fault("ncclCommCuDevice")) return static_cast<ncclResult_t>(code);
+    if (only_remembers()) return answer(*device, kRememberedCuDevice);
     if (comm->error == ncclInProgress) return ncclInvalidArgument;
     *device = comm->device;
     return ncclSuccess;
@@ -321,10 +340,12 @@ const char* pncclGetErrorString(ncclResult_t code) {
 }
 const char* pncclGetLastError(ncclComm_t) { return ""; }
 ncclResult_t pncclGroupStart() {
+    MP_REMEMBER(ncclResult_t, "ncclGroupStart");
     ++groups;
     return ncclSuccess;
 }
 ncclResult_t pncclGroupEnd() {
+    MP_REMEMBER(ncclResult_t, "ncclGroupEnd");
     if (groups == 0) return ncclInvalidUsage;
     if (--groups > 0) return ncclSuccess;
     if (const int code = fault("ncclGroupEnd")) return static_cast<ncclResult_t>(code);
@@ -344,6 +365,7 @@ ncclResult_t pncclGroupEnd() {
 }
 ncclResult_t pncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDataType_t type,
                                        ncclScalarResidence_t residence, ncclComm_t comm) {
+    MP_REMEMBER(ncclResult_t, "ncclRedOpCreatePreMulSum", op, scalar, type, residence, comm);
     if (const int code = fault("ncclRedOpCreatePreMulSum")) return static_cast<ncclResult_t>(code);
     if (!op || !scalar || !comm || !is_floating(type)) return ncclInvalidArgument;
     ncclComm::Operator made{scalar, nullptr};
@@ -359,50 +381,62 @@ ncclResult_t pncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDataTy
     return ncclSuccess;
 }
 ncclResult_t pncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm) {
+    MP_REMEMBER(ncclResult_t, "ncclRedOpDestroy", op, comm);
     return comm && comm->operators.erase(op) ? ncclSuccess : ncclInvalidArgument;
 }
 ncclResult_t pncclAllReduce(const void* from, void* to, size_t n, ncclDataType_t type, ncclRedOp_t op,
                             ncclComm_t comm, cudaStream_t stream) {
+    MP_REMEMBER(ncclResult_t, "ncclAllReduce", from, to, n, type, op, comm, stream);
     return call("ncclAllReduce", comm, {Operation::all_reduce, from, to, n, type, op, 0}, stream);
 }
 ncclResult_t pncclReduce(const void* from, void* to, size_t n, ncclDataType_t type, ncclRedOp_t op, int root,
                          ncclComm_t comm, cudaStream_t stream) {
+    MP_REMEMBER(ncclResult_t, "ncclReduce", from, to, n, type, op, root, comm, stream);
     return call("ncclReduce", comm, {Operation::reduce, from, to, n, type, op, root}, stream);
 }
 ncclResult_t pncclReduceScatter(const void* from, void* to, size_t n, ncclDataType_t type, ncclRedOp_t op,
                                 ncclComm_t comm, cudaStream_t stream) {
+    MP_REMEMBER(ncclResult_t, "ncclReduceScatter", from, to, n, type, op, comm, stream);
     return call("ncclReduceScatter", comm, {Operation::reduce_scatter, from, to, n, type, op, 0}, stream);
 }
 ncclResult_t pncclAllGather(const void* from, void* to, size_t n, ncclDataType_t type, ncclComm_t comm,
                             cudaStream_t stream) {
+    MP_REMEMBER(ncclResult_t, "ncclAllGather", from, to, n, type, comm, stream);
     return call("ncclAllGather", comm, {Operation::all_gather, from, to, n, type, ncclSum, 0}, stream);
 }
 ncclResult_t pncclBroadcast(const void* from, void* to, size_t n, ncclDataType_t type, int root,
                             ncclComm_t comm, cudaStream_t stream) {
+    MP_REMEMBER(ncclResult_t, "ncclBroadcast", from, to, n, type, root, comm, stream);
     return call("ncclBroadcast", comm, {Operation::broadcast, from, to, n, type, ncclSum, root}, stream);
 }
 ncclResult_t pncclBcast(void* buffer, size_t n, ncclDataType_t type, int root, ncclComm_t comm,
                         cudaStream_t stream) {
+    MP_REMEMBER(ncclResult_t, "ncclBcast", buffer, n, type, root, comm, stream);
     return call("ncclBcast", comm, {Operation::broadcast, buffer, buffer, n, type, ncclSum, root}, stream);
 }
 ncclResult_t pncclAlltoAll(const void* from, void* to, size_t n, ncclDataType_t type, ncclComm_t comm,
                            cudaStream_t stream) {
+    MP_REMEMBER(ncclResult_t, "ncclAlltoAll", from, to, n, type, comm, stream);
     return call("ncclAlltoAll", comm, {Operation::all_to_all, from, to, n, type, ncclSum, 0}, stream);
 }
 ncclResult_t pncclGather(const void* from, void* to, size_t n, ncclDataType_t type, int root, ncclComm_t comm,
                          cudaStream_t stream) {
+    MP_REMEMBER(ncclResult_t, "ncclGather", from, to, n, type, root, comm, stream);
     return call("ncclGather", comm, {Operation::gather, from, to, n, type, ncclSum, root}, stream);
 }
 ncclResult_t pncclScatter(const void* from, void* to, size_t n, ncclDataType_t type, int root,
                           ncclComm_t comm, cudaStream_t stream) {
+    MP_REMEMBER(ncclResult_t, "ncclScatter", from, to, n, type, root, comm, stream);
     return call("ncclScatter", comm, {Operation::scatter, from, to, n, type, ncclSum, root}, stream);
 }
 ncclResult_t pncclSend(const void* from, size_t n, ncclDataType_t type, int peer, ncclComm_t comm,
                        cudaStream_t stream) {
+    MP_REMEMBER(ncclResult_t, "ncclSend", from, n, type, peer, comm, stream);
     return call("ncclSend", comm, {Operation::send, from, nullptr, n, type, ncclSum, peer}, stream);
 }
 ncclResult_t pncclRecv(void* to, size_t n, ncclDataType_t type, int peer, ncclComm_t comm,
                        cudaStream_t stream) {
+    MP_REMEMBER(ncclResult_t, "ncclRecv", to, n, type, peer, comm, stream);
     return call("ncclRecv", comm, {Operation::receive, nullptr, to, n, type, ncclSum, peer}, stream);
 }
 

@@ -68,7 +68,8 @@ class Ranks(unittest.TestCase):
         # Bytes that each rank sends: only the root of a broadcast or a scatter sends.
         expected = {("reduce", "max", "bf16"): [600, 600, 600], ("broadcast", "", "fp16"): [0, 0, 1000],
                     ("broadcast", "", "fp32"): [0, 2800, 0], ("send", "", "fp16"): [1800, None, None],
-                    ("recv", "", "fp16"): [None, None, 0]}
+                    ("recv", "", "fp16"): [None, None, 0], ("all_to_all", "", "fp32"): [3 * 440] * 3,
+                    ("gather", "", "bf16"): [260, 260, 260], ("scatter", "", "fp16"): [0, 3 * 340, 0]}
         communicators = set()
         for rank, dump in dumps.items():
             first = dump.split("\nstep ")[1]
@@ -83,6 +84,19 @@ class Ranks(unittest.TestCase):
         for rank, measured in enumerate(("0", "1", "0")):
             reduce = dict(self.collectives(dumps[rank]))["reduce", "max", "bf16"]
             self.assertEqual(reduce["finite_inputs"], measured)
+
+    def test_what_the_root_alone_receives(self):
+        with tempfile.TemporaryDirectory(prefix="ranks-events-") as place:
+            self.trace("moves", MP_TRACE_EVENTS=os.path.join(place, "events"))
+            received = {}
+            for name in os.listdir(place):
+                with open(os.path.join(place, name), encoding="utf-8") as file:
+                    for kind, *fields in (line.rstrip("\n").split("\t") for line in file):
+                        if kind == "collective" and fields[0] in ("reduce", "gather", "scatter"):
+                            received[fields[0], int(fields[7])] = int(fields[4])
+        self.assertEqual(received, {("reduce", 0): 0, ("reduce", 1): 300, ("reduce", 2): 0, ("gather", 0): 0,
+                                    ("gather", 1): 0, ("gather", 2): 3 * 130, ("scatter", 0): 170, ("scatter", 1): 170,
+                                    ("scatter", 2): 170})
 
     def test_the_ranks_of_a_shrunk_communicator_are_compared(self):
         report, dumps = self.trace("moves")
