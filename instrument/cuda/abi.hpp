@@ -26,11 +26,12 @@ inline constexpr int kR32F = 0, kR64F = 1, kR16F = 2, kR16BF = 14, kR8FE4M3 = 28
 // cublas_api.h
 inline constexpr int kNotInitialized = 1;  // CUBLAS_STATUS_NOT_INITIALIZED
 inline constexpr int kPointerModeHost = 0;
-inline constexpr int kTransposeNone = 0;
+inline constexpr int kTransposeNone = 0, kTransposeOther = 1;  // CUBLAS_OP_N, CUBLAS_OP_T
 inline constexpr int kCompute16F = 64, kCompute16FPedantic = 65, kCompute32F = 68, kCompute32FPedantic = 69,
+                     kCompute64F = 70, kCompute64FPedantic = 71, kCompute32I = 72, kCompute32IPedantic = 73,
                      kCompute32FFast16F = 74, kCompute32FFast16BF = 75, kCompute32FFastTF32 = 77,
-                     kCompute64F = 70, kCompute64FPedantic = 71, kCompute32I = 72, kCompute32IPedantic = 73;
-inline constexpr int kMathTF32 = 3, kMathMask = 15, kMathReducesWide = 16;
+                     kCompute32FEmulated = 78, kCompute64FEmulated = 79;
+inline constexpr int kMathTensorOp = 1, kMathTF32 = 3, kMathMask = 15, kMathReducesWide = 16;
 
 // cublasLt.h: attributes of a matmul, a layout and an algorithm, and their values.
 inline constexpr int kLtComputeType = 0, kLtScaleType = 1, kLtPointerMode = 2, kLtTransA = 3, kLtTransB = 4,

@@ -79,6 +79,7 @@ void EventLog::product(PlaceId place, const Product& p) {
     line.add(place).add(p.op).add(p.depth).add(int{p.half_sums}).add(int{p.split_sums}).add(int{p.tf32});
     line.add(p.result).add(p.count);
     for (int i = 0; i < p.count; ++i) line.add(p.inputs[i]);
+    line.add(p.compute).add(p.parts).add(p.epilogue).add(p.scheme).add(int{p.has_scales});
     write(line.text());
 }
 

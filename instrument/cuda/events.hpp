@@ -35,7 +35,7 @@ struct Product {
     bool loose_sums = false;  // the library may do so, and does not tell
     bool tf32 = false;        // fp32 inputs are rounded to TF32 or 16 bits first
     // As the program asked for it, in cuBLAS's numbers. A mode of the handle may round inputs too: `tf32`.
-    int compute = 0;             // cublasComputeType_t
+    int compute = -1;            // cublasComputeType_t; -1: unknown
     std::uint32_t epilogue = 1;  // cublasLtEpilogue_t
     int parts = 1;               // of a split K
     std::uint32_t scheme = 0;    // cublasLtReductionScheme_t, which adds them

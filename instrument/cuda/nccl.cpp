@@ -1,5 +1,8 @@
 // NCCL. Inside of a group nothing is launched until its outermost end, so its collectives are measured around that.
 
+#include <algorithm>
+#include <map>
+#include <mutex>
 #include <span>
 #include <utility>
 #include <vector>
@@ -62,19 +65,41 @@ std::uint64_t width_of_nccl(int type) {
     return type >= 0 && type < 12 ? kWidths[type] : 0;
 }
 
+// What a rank sends or receives, in counts of the call: nothing, one, or one for each rank; or the root alone does.
+enum class Amount : unsigned char { nothing, one, each, one_of_root, each_of_root };
+
 struct Request {
     const char* op;
     int reduction;  // NCCL's operator, or kNothing
     const void* send;
     const void* receive;
-    std::uint64_t sent, received;
+    Amount sent, received;
+    std::uint64_t count;
     int type;
     void* comm;
     abi::Stream stream;
-    // For ops whose amount depends on the rank.
-    bool scatters = false;
     int root = -1;
+    bool is_of_all = true;  // false: a call between two ranks
 };
+
+std::uint64_t elements_of(Amount amount, const Request& q, int ranks, int rank) {
+    const bool is_of_root = amount == Amount::one_of_root || amount == Amount::each_of_root;
+    if (amount == Amount::nothing || (is_of_root && rank != q.root)) return 0;
+    const bool is_one = amount == Amount::one || amount == Amount::one_of_root;
+    return is_one ? q.count : q.count * static_cast<std::uint64_t>(std::max(ranks, 1));
+}
+
+// Ranks make the same calls of all, in the same order. How often a rank sends to another one is its own affair, so only
+// calls of all have numbers.
+std::uint64_t number_of_call(std::uint64_t communicator, int rank) {
+    struct Calls {
+        std::mutex mutex;
+        std::map<std::pair<std::uint64_t, int>, std::uint64_t> next;
+    };
+    static auto* const all = new Calls;  // never freed, because NCCL may be called after us
+    const std::lock_guard lock(all->mutex);
+    return all->next[{communicator, rank}]++;
+}
 
 Collective collective_of(const Request& q) {
     Collective c;
@@ -86,15 +111,13 @@ Collective collective_of(const Request& q) {
     c.receive = q.receive;
     c.ranks = ranks_of(q.comm);
     c.rank = rank_of(q.comm);
-    c.sent = q.scatters && c.ranks > 0 ? q.sent * static_cast<std::uint64_t>(c.ranks) : q.sent;
-    c.received = q.received;
-    if (q.root >= 0 && c.rank != q.root) (q.reduction != kNothing ? c.received : c.sent) = 0;
+    c.sent = elements_of(q.sent, q, c.ranks, c.rank);
+    c.received = elements_of(q.received, q, c.ranks, c.rank);
     c.width = width_of_nccl(q.type);
     c.stream = q.stream;
     c.device = device_of(q.comm);
-    const Numbered number = next_call(q.comm, c.rank, c.device);
-    c.communicator = number.communicator;
-    c.call = number.call;
+    c.communicator = next_call(q.comm, c.rank, c.device).communicator;
+    if (q.is_of_all && c.communicator != 0) c.call = number_of_call(c.communicator, c.rank);
     return c;
 }
 
@@ -103,6 +126,15 @@ void note_algorithms(Run& run, std::span<const Collective> calls) {
     for (const Chosen& chosen : take_chosen())
         for (const Collective& c : calls)
             if (c.send == chosen.send && c.receive == chosen.receive) run.chose(c, chosen.algorithm);
+}
+
+// The launch may come after the call, so there is no moment after it at which the result is there.
+void note_late(Run& run, std::span<const Collective> calls) {
+    const auto reduced = std::ranges::count_if(calls, [](const Collective& c) { return *c.reduction != 0; });
+    if (reduced > 0)
+        run.note(trace::NoteKind::not_observed,
+                 "reductions of communicators that do not block, whose results were not measured",
+                 static_cast<std::uint64_t>(reduced));
 }
 
 template <class Call>
@@ -126,6 +158,7 @@ int collective(const Request& q, const Call& call) noexcept {
         if (!grouped) {
             note_algorithms(*r, {&c, 1});
             r->after(ticket, c, status == 0);
+            if (status == abi::kNcclInProgress) note_late(*r, {&c, 1});
         } else if (status == 0 || status == abi::kNcclInProgress) {
             group().waiting.push_back(c);
         }
@@ -159,6 +192,7 @@ int end_group(const Call& call) noexcept {
             if (*comm) note_communicator(*comm, number);
         note_algorithms(*r, waiting);
         for (std::size_t i = 0; i < tickets.size(); ++i) r->after(tickets[i], waiting[i], status == 0);
+        if (status == abi::kNcclInProgress) note_late(*r, waiting);
     });
     return status;
 }
@@ -172,62 +206,94 @@ void note_at_group_end(void* const* comm, std::uint64_t number) { group().made.e
 }  // namespace mp::raw
 
 namespace abi = mp::raw::abi;
+using mp::raw::Amount;
 using mp::raw::collective;
+using mp::raw::kNothing;
 using mp::raw::Request;
 using std::size_t;
 
 MP_HOOK int ncclAllReduce(const void* send, void* receive, size_t count, int type, int op, void* comm,
                           abi::Stream stream) {
     MP_REAL(ncclAllReduce);
-    const Request q{"all_reduce", op, send, receive, count, count, type, comm, stream};
+    const Request q{"all_reduce", op, send, receive, Amount::one, Amount::one, count, type, comm, stream};
     return collective(q, [&] { return next(send, receive, count, type, op, comm, stream); });
 }
 
 MP_HOOK int ncclReduceScatter(const void* send, void* receive, size_t count, int type, int op, void* comm,
                               abi::Stream stream) {
     MP_REAL(ncclReduceScatter);
-    const Request q{"reduce_scatter", op, send, receive, count, count, type, comm, stream, true};
+    const Request q{"reduce_scatter", op,    send, receive, Amount::each,
+                    Amount::one,      count, type, comm,    stream};
     return collective(q, [&] { return next(send, receive, count, type, op, comm, stream); });
 }
 
 MP_HOOK int ncclReduce(const void* send, void* receive, size_t count, int type, int op, int root, void* comm,
                        abi::Stream stream) {
     MP_REAL(ncclReduce);
-    const Request q{"reduce", op, send, receive, count, count, type, comm, stream, false, root};
+    const Request q{"reduce", op,   send, receive, Amount::one, Amount::one_of_root,
+                    count,    type, comm, stream,  root};
     return collective(q, [&] { return next(send, receive, count, type, op, root, comm, stream); });
 }
 
 MP_HOOK int ncclAllGather(const void* send, void* receive, size_t count, int type, void* comm,
                           abi::Stream stream) {
     MP_REAL(ncclAllGather);
-    const Request q{"all_gather", mp::raw::kNothing, send, receive, count, count, type, comm, stream};
+    const Request q{"all_gather", kNothing, send, receive, Amount::one,
+                    Amount::each, count,    type, comm,    stream};
     return collective(q, [&] { return next(send, receive, count, type, comm, stream); });
 }
 
 MP_HOOK int ncclBroadcast(const void* send, void* receive, size_t count, int type, int root, void* comm,
                           abi::Stream stream) {
     MP_REAL(ncclBroadcast);
-    const Request q{"broadcast", mp::raw::kNothing, send, receive, count, count, type, comm, stream, false,
-                    root};
+    const Request q{"broadcast", kNothing, send,   receive, Amount::one_of_root, Amount::one, count,
+                    type,        comm,     stream, root};
     return collective(q, [&] { return next(send, receive, count, type, root, comm, stream); });
 }
 
 MP_HOOK int ncclBcast(void* buffer, size_t count, int type, int root, void* comm, abi::Stream stream) {
     MP_REAL(ncclBcast);
-    const Request q{"broadcast", mp::raw::kNothing, buffer, buffer, count, count, type, comm, stream, false,
-                    root};
+    const Request q{"broadcast", kNothing, buffer, buffer, Amount::one_of_root, Amount::one, count,
+                    type,        comm,     stream, root};
     return collective(q, [&] { return next(buffer, count, type, root, comm, stream); });
+}
+
+// Since NCCL 2.28.
+MP_HOOK int ncclAlltoAll(const void* send, void* receive, size_t count, int type, void* comm,
+                         abi::Stream stream) {
+    MP_REAL(ncclAlltoAll);
+    const Request q{"all_to_all", kNothing, send, receive, Amount::each,
+                    Amount::each, count,    type, comm,    stream};
+    return collective(q, [&] { return next(send, receive, count, type, comm, stream); });
+}
+
+MP_HOOK int ncclGather(const void* send, void* receive, size_t count, int type, int root, void* comm,
+                       abi::Stream stream) {
+    MP_REAL(ncclGather);
+    const Request q{"gather", kNothing, send, receive, Amount::one, Amount::each_of_root,
+                    count,    type,     comm, stream,  root};
+    return collective(q, [&] { return next(send, receive, count, type, root, comm, stream); });
+}
+
+MP_HOOK int ncclScatter(const void* send, void* receive, size_t count, int type, int root, void* comm,
+                        abi::Stream stream) {
+    MP_REAL(ncclScatter);
+    const Request q{"scatter", kNothing, send,   receive, Amount::each_of_root, Amount::one, count,
+                    type,      comm,     stream, root};
+    return collective(q, [&] { return next(send, receive, count, type, root, comm, stream); });
 }
 
 MP_HOOK int ncclSend(const void* send, size_t count, int type, int peer, void* comm, abi::Stream stream) {
     MP_REAL(ncclSend);
-    const Request q{"send", mp::raw::kNothing, send, nullptr, count, 0, type, comm, stream};
+    const Request q{"send", kNothing, send, nullptr, Amount::one, Amount::nothing,
+                    count,  type,     comm, stream,  -1,          false};
     return collective(q, [&] { return next(send, count, type, peer, comm, stream); });
 }
 
 MP_HOOK int ncclRecv(void* receive, size_t count, int type, int peer, void* comm, abi::Stream stream) {
     MP_REAL(ncclRecv);
-    const Request q{"recv", mp::raw::kNothing, nullptr, receive, 0, count, type, comm, stream};
+    const Request q{"recv", kNothing, nullptr, receive, Amount::nothing, Amount::one, count, type,
+                    comm,   stream,   -1,      false};
     return collective(q, [&] { return next(receive, count, type, peer, comm, stream); });
 }
 

@@ -19,18 +19,23 @@ std::string sums_of(const Product& p) {
         case abi::kCompute64F:
         case abi::kCompute64FPedantic:
             return "fp64 sums";
+        case abi::kCompute32FFastTF32:
+            return p.tf32 ? "fp32 sums of TF32 inputs" : "fp32 sums";
+        case abi::kCompute32FEmulated:
+            return "fp32 sums, emulated with bf16";
+        case abi::kCompute64FEmulated:
+            return "fp64 sums, emulated";
         case abi::kCompute32I:
         case abi::kCompute32IPedantic:
             return "int32 sums";
         case abi::kCompute32F:
         case abi::kCompute32FPedantic:
-        case abi::kCompute32FFastTF32:
-            break;
+            return p.tf32 ? "fp32 sums of inputs that the handle's mode rounds" : "fp32 sums";
+        case -1:
+            return "unknown sums";
         default:
             return "compute type " + std::to_string(p.compute);
     }
-    const bool has_fp32 = p.count > 0 && p.inputs[0].dtype == DType::fp32;
-    return has_fp32 && p.tf32 ? "fp32 sums of TF32 inputs" : "fp32 sums";
 }
 
 std::string split_of(const Product& p) {

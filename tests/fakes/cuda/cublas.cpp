@@ -2,6 +2,7 @@
 #include <cublasLt.h>
 #include <cublas_v2.h>
 
+#include "tests/fakes/cuda/calls.hpp"
 #include "tests/fakes/cuda/faults.hpp"
 
 struct cublasContext {
@@ -23,6 +24,15 @@ cublasLtMatrixLayout_t layout(cudaDataType_t type, int rows, int columns, int pi
     cublasLtMatrixLayoutSetAttribute(made, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride,
                                      sizeof stride);
     return made;
+}
+
+// What the handle's math mode makes of a computation in fp32.
+cublasComputeType_t computed(const cublasContext& handle, cublasComputeType_t compute) {
+    if (compute != CUBLAS_COMPUTE_32F) return compute;
+    const int math = handle.math & 0xF;
+    return math == CUBLAS_TF32_TENSOR_OP_MATH ? CUBLAS_COMPUTE_32F_FAST_TF32
+           : math == CUBLAS_TENSOR_OP_MATH    ? CUBLAS_COMPUTE_32F_FAST_16F
+                                              : compute;
 }
 
 }  // namespace
@@ -58,6 +68,7 @@ cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode) {
     return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasGetMathMode(cublasHandle_t handle, cublasMath_t* mode) {
+    if (const int code = mp::fake::fault("cublasGetMathMode")) return static_cast<cublasStatus_t>(code);
     *mode = handle->math;
     return CUBLAS_STATUS_SUCCESS;
 }
@@ -66,6 +77,7 @@ cublasStatus_t cublasSetPointerMode_v2(cublasHandle_t handle, cublasPointerMode_
     return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasGetPointerMode_v2(cublasHandle_t handle, cublasPointerMode_t* mode) {
+    if (const int code = mp::fake::fault("cublasGetPointerMode_v2")) return static_cast<cublasStatus_t>(code);
     *mode = handle->pointers;
     return CUBLAS_STATUS_SUCCESS;
 }
@@ -76,12 +88,12 @@ cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation
                                           cudaDataType at, int lda, long long sa, const void* b,
                                           cudaDataType bt, int ldb, long long sb, const void* beta, void* c,
                                           cudaDataType ct, int ldc, long long sc, int batch,
-                                          cublasComputeType_t compute, cublasGemmAlgo_t) {
+                                          cublasComputeType_t compute, cublasGemmAlgo_t algo) {
+    MP_REMEMBER(cublasStatus_t, "cublasGemmStridedBatchedEx", handle, ta, tb, m, n, k, alpha, a, at, lda, sa,
+                b, bt, ldb, sb, beta, c, ct, ldc, sc, batch, compute, algo);
     if (const int code = mp::fake::fault("cublasGemmEx")) return static_cast<cublasStatus_t>(code);
-    const bool tf32 = compute == CUBLAS_COMPUTE_32F && at == CUDA_R_32F &&
-                      (handle->math & 0xF) == CUBLAS_TF32_TENSOR_OP_MATH;
     cublasLtMatmulDesc_t call = nullptr;
-    cublasLtMatmulDescCreate(&call, tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : compute,
+    cublasLtMatmulDescCreate(&call, at == CUDA_R_32F ? computed(*handle, compute) : compute,
                              compute == CUBLAS_COMPUTE_16F ? CUDA_R_16F : CUDA_R_32F);
     cublasLtMatmulDescSetAttribute(call, CUBLASLT_MATMUL_DESC_TRANSA, &ta, sizeof ta);
     cublasLtMatmulDescSetAttribute(call, CUBLASLT_MATMUL_DESC_TRANSB, &tb, sizeof tb);
@@ -102,12 +114,16 @@ cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t ta, cublasO
                             int k, const void* alpha, const void* a, cudaDataType at, int lda, const void* b,
                             cudaDataType bt, int ldb, const void* beta, void* c, cudaDataType ct, int ldc,
                             cublasComputeType_t compute, cublasGemmAlgo_t algo) {
+    MP_REMEMBER(cublasStatus_t, "cublasGemmEx", handle, ta, tb, m, n, k, alpha, a, at, lda, b, bt, ldb, beta,
+                c, ct, ldc, compute, algo);
     return cublasGemmStridedBatchedEx(handle, ta, tb, m, n, k, alpha, a, at, lda, 0, b, bt, ldb, 0, beta, c,
                                       ct, ldc, 0, 1, compute, algo);
 }
 cublasStatus_t cublasSgemm_v2(cublasHandle_t handle, cublasOperation_t ta, cublasOperation_t tb, int m, int n,
                               int k, const float* alpha, const float* a, int lda, const float* b, int ldb,
                               const float* beta, float* c, int ldc) {
+    MP_REMEMBER(cublasStatus_t, "cublasSgemm_v2", handle, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c,
+                ldc);
     return cublasGemmStridedBatchedEx(handle, ta, tb, m, n, k, alpha, a, CUDA_R_32F, lda, 0, b, CUDA_R_32F,
                                       ldb, 0, beta, c, CUDA_R_32F, ldc, 0, 1, CUBLAS_COMPUTE_32F,
                                       CUBLAS_GEMM_DEFAULT);

@@ -11,6 +11,7 @@
 #include <memory>
 #include <vector>
 
+#include "tests/fakes/cuda/calls.hpp"
 #include "tests/fakes/cuda/device.hpp"
 #include "tests/fakes/cuda/faults.hpp"
 #include "tests/fakes/cuda/number.hpp"
@@ -355,11 +356,14 @@ cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t* 
     return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t call, const void* alpha, const void* a,
-                              cublasLtMatrixLayout_t la, const void* b, cublasLtMatrixLayout_t lb,
-                              const void* beta, const void* c, cublasLtMatrixLayout_t lc, void* d,
-                              cublasLtMatrixLayout_t ld, const cublasLtMatmulAlgo_t* algo, void*, std::size_t,
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t call, const void* alpha,
+                              const void* a, cublasLtMatrixLayout_t la, const void* b,
+                              cublasLtMatrixLayout_t lb, const void* beta, const void* c,
+                              cublasLtMatrixLayout_t lc, void* d, cublasLtMatrixLayout_t ld,
+                              const cublasLtMatmulAlgo_t* algo, void* workspace, std::size_t bytes,
                               cudaStream_t stream) {
+    MP_REMEMBER(cublasStatus_t, "cublasLtMatmul", handle, call, alpha, a, la, b, lb, beta, c, lc, d, ld, algo,
+                workspace, bytes, stream);
     if (const int code = fault("cublasLtMatmul")) return static_cast<cublasStatus_t>(code);
     if (!call || !la || !lb || !ld || !a || !b || !d) return CUBLAS_STATUS_INVALID_VALUE;
     const Attributes& k = of(call);

@@ -3,258 +3,29 @@
 // premultiplied sum by the scalar of each rank.
 #include <fcntl.h>
 #include <nccl.h>
-#include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "tests/fakes/cuda/device.hpp"
+#include "tests/fakes/cuda/calls.hpp"
 #include "tests/fakes/cuda/faults.hpp"
+#include "tests/fakes/cuda/nccl_comm.hpp"
 #include "tests/fakes/cuda/nccl_plugin.hpp"
-#include "tests/fakes/cuda/number.hpp"
 
 using namespace mp::fake;
-
-namespace {
-
-constexpr std::size_t kSlot = 1 << 18;  // bytes that a rank shows the others at once
-constexpr int kMostRanks = 16;
-
-struct Shared {
-    std::atomic<std::uint32_t> arrived{0}, round{0}, lost{0};
-    alignas(64) char slots[];
-};
-
-std::size_t width_of(ncclDataType_t type) {
-    switch (type) {
-        case ncclInt8:
-        case ncclUint8:
-            return 1;
-        case ncclFloat16:
-        case ncclBfloat16:
-            return 2;
-        case ncclInt64:
-        case ncclUint64:
-        case ncclFloat64:
-            return 8;
-        default:
-            return 4;
-    }
-}
-
-cudaDataType_t number_type(ncclDataType_t type) {
-    return type == ncclFloat16 ? CUDA_R_16F : type == ncclBfloat16 ? CUDA_R_16BF : CUDA_R_32F;
-}
-
-bool is_floating(ncclDataType_t type) {
-    return type == ncclFloat16 || type == ncclBfloat16 || type == ncclFloat32;
-}
-
-const char* text_of(ncclDataType_t type) {
-    return type == ncclBfloat16  ? "ncclBfloat16"
-           : type == ncclFloat16 ? "ncclFloat16"
-           : type == ncclFloat32 ? "ncclFloat32"
-                                 : "ncclInt8";
-}
-
-bool is_tree() {
-    static const char* const algorithm = std::getenv("NCCL_ALGO");
-    return algorithm && std::strncmp(algorithm, "Tree", 4) == 0;
-}
-
-struct Operation {
-    enum Kind { all_reduce, reduce_scatter, all_gather, broadcast, reduce } kind;
-    const void* from;
-    void* to;
-    std::size_t count;  // of the smaller side
-    ncclDataType_t type;
-    ncclRedOp_t op;
-    int root;
-    const void* factor = nullptr;  // of a premultiplied sum: where this rank's is when the operation runs
-    std::shared_ptr<char[]> kept = nullptr;  // a factor that was taken when the operator was made
-};
-
-}  // namespace
-
-struct ncclComm {
-    int rank = 0, ranks = 1, device = 0;
-    std::string name;
-    int splits = 0;
-    Shared* shared = nullptr;
-    std::size_t bytes = 0;
-    CUevent newest = nullptr;  // after the newest operation: one at a time, in the order of the calls
-    std::atomic<ncclResult_t> error{ncclSuccess};
-    void* profiled = nullptr;  // the plugin's context
-    int profiled_events = 0;
-    std::uint64_t calls = 0;
-    struct Operator {
-        const void* factor = nullptr;
-        std::shared_ptr<char[]> kept = nullptr;
-    };
-    std::map<int, Operator> operators;
-
-    char* slot(int of) const { return shared->slots + static_cast<std::size_t>(of) * kSlot; }
-
-    // Waits for all ranks. A rank that never comes is an error after 30 s, not a test that hangs.
-    bool meet() {
-        if (ranks == 1) return true;
-        if (shared->lost) return false;
-        const std::uint32_t round = shared->round;
-        if (shared->arrived.fetch_add(1) + 1 == static_cast<std::uint32_t>(ranks)) {
-            shared->arrived = 0;
-            ++shared->round;
-            return true;
-        }
-        const auto last = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-        for (int i = 0; shared->round == round; ++i) {
-            if (i < 200)
-                sched_yield();
-            else
-                usleep(50);
-            if (shared->lost || std::chrono::steady_clock::now() > last) {
-                shared->lost = 1;
-                error = ncclRemoteError;
-                return false;
-            }
-        }
-        return true;
-    }
-
-    float combined(float a, float b, ncclRedOp_t op) const {
-        return op == ncclProd  ? a * b
-               : op == ncclMax ? (a > b ? a : b)
-               : op == ncclMin ? (a < b ? a : b)
-                               : a + b;
-    }
-
-    // Element i of all slots, added as the ranks would. A ring that ends at `last` begins behind it; a tree has rank 0
-    // as its root, and 2r + 1 and 2r + 2 as the children of r.
-    float ring(std::size_t i, const Operation& o, int last, float factor) const {
-        const cudaDataType_t t = number_type(o.type);
-        float sum = 0;
-        for (int hop = 1; hop <= ranks; ++hop) {
-            float x = load(slot((last + hop) % ranks), i, t);
-            if (o.op == ncclAvg) x = rounded(x * factor, t);
-            sum = hop == 1 ? x : rounded(combined(sum, x, o.op), t);
-        }
-        return sum;
-    }
-    float tree(std::size_t i, const Operation& o, int node, float factor) const {
-        const cudaDataType_t t = number_type(o.type);
-        float sum = load(slot(node), i, t);
-        if (o.op == ncclAvg) sum = rounded(sum * factor, t);
-        for (int child = 2 * node + 1; child <= 2 * node + 2 && child < ranks; ++child)
-            sum = rounded(combined(sum, tree(i, o, child, factor), o.op), t);
-        return sum;
-    }
-
-    // Reduces n elements of the slots into `to`. In a ring each rank owns a part of them: the part of rank `owner`, or
-    // equal parts if it is -1.
-    void reduce_slots(void* to, std::size_t n, const Operation& o, int owner) const {
-        if (!is_floating(o.type)) return add_integers(to, n, o);
-        const bool as_tree = owner < 0 && is_tree();
-        const cudaDataType_t t = number_type(o.type);
-        const float factor = rounded(1.0f / static_cast<float>(ranks), t);
-        for (std::size_t i = 0; i < n; ++i) {
-            const int last = owner >= 0 ? owner : static_cast<int>(i * static_cast<std::size_t>(ranks) / n);
-            store(to, i, as_tree ? tree(i, o, 0, factor) : ring(i, o, last, factor), t);
-        }
-    }
-    void add_integers(void* to, std::size_t n, const Operation& o) const {
-        const std::size_t width = width_of(o.type);
-        for (std::size_t i = 0; i < n; ++i) {
-            std::int64_t sum = 0;
-            for (int r = 0; r < ranks; ++r) {
-                std::int64_t x = 0;
-                std::memcpy(&x, slot(r) + i * width, width);
-                sum += x;
-            }
-            std::memcpy(static_cast<char*>(to) + i * width, &sum, width);
-        }
-    }
-
-    // A rank shows what it sends times its own factor, in the dtype.
-    void multiply(std::size_t bytes_shown, const Operation& o) {
-        if (!o.factor) return;
-        const cudaDataType_t t = number_type(o.type);
-        const float factor = load(o.factor, 0, t);
-        for (std::size_t i = 0; i < bytes_shown / width_of(o.type); ++i)
-            store(slot(rank), i, load(slot(rank), i, t) * factor, t);
-    }
-
-    // A piece of an operation: every rank shows `bytes` of its memory, and one rank or all take what they need.
-    template <class Take>
-    bool exchange(const void* mine, std::size_t bytes_shown, const Take& take,
-                  const Operation* multiplied = nullptr) {
-        if (mine) std::memcpy(slot(rank), mine, bytes_shown);
-        if (multiplied) multiply(bytes_shown, *multiplied);
-        if (!meet()) return false;
-        take();
-        return meet();
-    }
-
-    void run(const Operation& o) {
-        const std::size_t width = width_of(o.type), most = kSlot / width;
-        const auto* const from = static_cast<const char*>(o.from);
-        auto* const to = static_cast<char*>(o.to);
-        for (std::size_t at = 0; at < o.count; at += most) {
-            const std::size_t n = std::min(most, o.count - at), bytes_now = n * width;
-            switch (o.kind) {
-                case Operation::reduce_scatter:
-                    for (int owner = 0; owner < ranks; ++owner) {
-                        const std::size_t offset = (static_cast<std::size_t>(owner) * o.count + at) * width;
-                        if (!exchange(
-                                from + offset, bytes_now,
-                                [&] {
-                                    if (owner == rank) reduce_slots(to + at * width, n, o, owner);
-                                },
-                                &o))
-                            return;
-                    }
-                    break;
-                case Operation::all_gather:
-                    if (!exchange(from + at * width, bytes_now, [&] {
-                            for (int r = 0; r < ranks; ++r)
-                                std::memcpy(to + (static_cast<std::size_t>(r) * o.count + at) * width,
-                                            slot(r), bytes_now);
-                        }))
-                        return;
-                    break;
-                case Operation::broadcast:
-                    if (!exchange(rank == o.root ? from + at * width : nullptr, bytes_now,
-                                  [&] { std::memcpy(to + at * width, slot(o.root), bytes_now); }))
-                        return;
-                    break;
-                case Operation::all_reduce:
-                case Operation::reduce:
-                    if (!exchange(
-                            from + at * width, bytes_now,
-                            [&] {
-                                if (o.kind == Operation::all_reduce || rank == o.root)
-                                    reduce_slots(to + at * width, n, o, -1);
-                            },
-                            &o))
-                        return;
-                    break;
-            }
-        }
-    }
-};
 
 namespace {
 
@@ -285,7 +56,7 @@ private:
 void tell_plugin(ncclComm& comm, const Operation& o) {
     static constexpr const char* kNames[] = {"AllReduce", "ReduceScatter", "AllGather", "Broadcast",
                                              "Reduce"};
-    if (!comm.profiled || (comm.profiled_events & 2) == 0) return;
+    if (!comm.profiled || (comm.profiled_events & 2) == 0 || o.kind > Operation::reduce) return;
     const bool as_tree = is_tree() && (o.kind == Operation::all_reduce || o.kind == Operation::reduce);
     plugin().tell(comm.profiled,
                   {comm.calls++, kNames[o.kind], o.from, o.to, o.count, o.root, text_of(o.type), 2, 16,
@@ -309,9 +80,35 @@ ncclResult_t submit(const Queued& q) {
     return cuEventRecord(comm->newest, q.stream) == CUDA_SUCCESS ? ncclSuccess : ncclUnhandledCudaError;
 }
 
+// A communicator that does not block: the call returns, and a thread does the work a little later.
+ncclResult_t begin_late(ncclComm* comm, const Joining& work) {
+    if (comm->late.joinable()) comm->late.join();
+    comm->error = ncclInProgress;
+    comm->late = std::thread([comm, work] {
+        usleep(5000);
+        const ncclResult_t result = work();
+        if (comm->error == ncclInProgress) comm->error = result;
+    });
+    return ncclInProgress;
+}
+
+ncclResult_t begin(ncclComm* comm, const std::vector<Queued>& works) {
+    const auto work = [works] {
+        ncclResult_t result = ncclSuccess;
+        for (std::size_t i = 0; i < works.size() && result == ncclSuccess; ++i) result = submit(works[i]);
+        return result;
+    };
+    return comm->blocks ? work() : begin_late(comm, work);
+}
+
 ncclResult_t call(const char* name, ncclComm* comm, const Operation& o, cudaStream_t stream) {
     if (const int code = fault(name)) return static_cast<ncclResult_t>(code);
-    if (!comm || !o.to) return ncclInvalidArgument;
+    if (!comm || comm->error == ncclInProgress) return ncclInvalidArgument;
+    // The root alone has both.
+    const bool only_sends =
+        o.kind == Operation::send || (o.kind == Operation::gather && comm->rank != o.root);
+    if (only_sends ? !o.from : !o.to) return ncclInvalidArgument;
+    if (o.root < 0 || o.root >= comm->ranks) return ncclInvalidArgument;
     Queued q{comm, o, reinterpret_cast<CUstream>(stream)};
     if (o.op >= ncclNumOps) {
         const auto made = comm->operators.find(o.op);
@@ -319,7 +116,7 @@ ncclResult_t call(const char* name, ncclComm* comm, const Operation& o, cudaStre
         q.operation.factor = made->second.factor;
         q.operation.kept = made->second.kept;
     }
-    if (groups == 0) return submit(q);
+    if (groups == 0) return begin(comm, {q});
     queued.push_back(q);
     return ncclSuccess;
 }
@@ -363,7 +160,8 @@ ncclResult_t meet_others(ncclComm* comm) {
 }
 
 // In a group the rank joins at the group's end, and its handle is there then.
-ncclResult_t make(ncclComm_t* into, int ranks, const std::string& name, int rank, int device) {
+ncclResult_t make(ncclComm_t* into, int ranks, const std::string& name, int rank, int device,
+                  bool blocks = true) {
     if (const int code = fault("ncclCommInitRank")) return static_cast<ncclResult_t>(code);
     if (ranks < 1 || ranks > kMostRanks || rank < 0 || rank >= ranks) return ncclInvalidArgument;
     auto* const comm = new ncclComm;
@@ -371,7 +169,10 @@ ncclResult_t make(ncclComm_t* into, int ranks, const std::string& name, int rank
     comm->ranks = ranks;
     comm->device = std::max(device, 0);
     comm->name = name;
+    comm->blocks = blocks;
+    if (!blocks) *into = comm;
     const auto joins = [comm, into] {
+        if (!comm->blocks) return begin_late(comm, [comm] { return meet_others(comm); });
         const ncclResult_t result = meet_others(comm);
         if (result == ncclSuccess) *into = comm;
         return result;
@@ -404,6 +205,13 @@ ncclResult_t split(ncclComm* parent, int color, int key, ncclComm* child) {
     return meet_others(child);
 }
 
+// Without a communicator the getters know a rank of their own.
+constexpr int kRememberedCount = 4, kRememberedUserRank = 2, kRememberedCuDevice = 0;
+ncclResult_t answer(int& into, int value) {
+    into = value;
+    return ncclSuccess;
+}
+
 }  // namespace
 
 extern "C" {
@@ -421,17 +229,23 @@ ncclResult_t pncclGetUniqueId(ncclUniqueId* id) {
     return ncclSuccess;
 }
 ncclResult_t pncclCommInitRank(ncclComm_t* into, int ranks, ncclUniqueId id, int rank) {
+    MP_REMEMBER(ncclResult_t, "ncclCommInitRank", into, ranks, id, rank);
     make_current();
     return make(into, ranks, id.internal, rank, current_device());
 }
-ncclResult_t pncclCommInitRankConfig(ncclComm_t* into, int ranks, ncclUniqueId id, int rank, ncclConfig_t*) {
-    return pncclCommInitRank(into, ranks, id, rank);
+ncclResult_t pncclCommInitRankConfig(ncclComm_t* into, int ranks, ncclUniqueId id, int rank,
+                                     ncclConfig_t* config) {
+    MP_REMEMBER(ncclResult_t, "ncclCommInitRankConfig", into, ranks, id, rank, config);
+    make_current();
+    return make(into, ranks, id.internal, rank, current_device(), !config || config->blocking != 0);
 }
 ncclResult_t pncclCommInitRankScalable(ncclComm_t* into, int ranks, int rank, int count, ncclUniqueId* ids,
-                                       ncclConfig_t*) {
+                                       ncclConfig_t* config) {
+    MP_REMEMBER(ncclResult_t, "ncclCommInitRankScalable", into, ranks, rank, count, ids, config);
     return count < 1 ? ncclInvalidArgument : pncclCommInitRank(into, ranks, ids[0], rank);
 }
 ncclResult_t pncclCommInitAll(ncclComm_t* into, int count, const int* devices) {
+    MP_REMEMBER(ncclResult_t, "ncclCommInitAll", into, count, devices);
     make_current();
     ncclUniqueId id;
     if (const ncclResult_t result = pncclGetUniqueId(&id); result != ncclSuccess) return result;
@@ -443,7 +257,8 @@ ncclResult_t pncclCommInitAll(ncclComm_t* into, int count, const int* devices) {
     const ncclResult_t ended = pncclGroupEnd();
     return result != ncclSuccess ? result : ended;
 }
-ncclResult_t pncclCommSplit(ncclComm_t parent, int color, int key, ncclComm_t* into, ncclConfig_t*) {
+ncclResult_t pncclCommSplit(ncclComm_t parent, int color, int key, ncclComm_t* into, ncclConfig_t* config) {
+    MP_REMEMBER(ncclResult_t, "ncclCommSplit", parent, color, key, into, config);
     if (const int code = fault("ncclCommSplit")) return static_cast<ncclResult_t>(code);
     ncclComm* const child = color == NCCL_SPLIT_NOCOLOR ? nullptr : new ncclComm;
     *into = nullptr;
@@ -455,7 +270,29 @@ ncclResult_t pncclCommSplit(ncclComm_t parent, int color, int key, ncclComm_t* i
     joining.emplace_back(joins);
     return ncclSuccess;
 }
+// The ranks that stay close the gaps. Those that are excluded do not call it.
+ncclResult_t pncclCommShrink(ncclComm_t parent, int* excluded, int count, ncclComm_t* into,
+                             ncclConfig_t* config, int flags) {
+    MP_REMEMBER(ncclResult_t, "ncclCommShrink", parent, excluded, count, into, config, flags);
+    if (const int code = fault("ncclCommShrink")) return static_cast<ncclResult_t>(code);
+    const auto stays = [&](int rank) {
+        return std::find(excluded, excluded + count, rank) == excluded + count;
+    };
+    if (!parent || count < 1 || !stays(parent->rank)) return ncclInvalidArgument;
+    auto* const child = new ncclComm;
+    child->ranks = 0;
+    for (int rank = 0; rank < parent->ranks; ++rank) {
+        if (rank == parent->rank) child->rank = child->ranks;
+        child->ranks += stays(rank);
+    }
+    child->device = parent->device;
+    child->name = parent->name + "-less-" + std::to_string(++parent->shrinks);
+    *into = child;
+    return meet_others(child);
+}
 ncclResult_t pncclCommDestroy(ncclComm_t comm) {
+    MP_REMEMBER(ncclResult_t, "ncclCommDestroy", comm);
+    if (comm->late.joinable()) comm->late.join();
     const Inside calls_of_ours;
     if (comm->newest) {
         cuEventSynchronize(comm->newest);
@@ -467,6 +304,7 @@ ncclResult_t pncclCommDestroy(ncclComm_t comm) {
     return ncclSuccess;
 }
 ncclResult_t pncclCommAbort(ncclComm_t comm) {
+    MP_REMEMBER(ncclResult_t, "ncclCommAbort", comm);
     comm->shared->lost = 1;
     return pncclCommDestroy(comm);
 }
@@ -475,14 +313,23 @@ ncclResult_t pncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
     return ncclSuccess;
 }
 ncclResult_t pncclCommCount(ncclComm_t comm, int* count) {
+    if (const int code = fault("ncclCommCount")) return static_cast<ncclResult_t>(code);
+    if (only_remembers()) return answer(*count, kRememberedCount);
+    if (comm->error == ncclInProgress) return ncclInvalidArgument;
     *count = comm->ranks;
     return ncclSuccess;
 }
 ncclResult_t pncclCommUserRank(ncclComm_t comm, int* rank) {
+    if (const int code = fault("ncclCommUserRank")) return static_cast<ncclResult_t>(code);
+    if (only_remembers()) return answer(*rank, kRememberedUserRank);
+    if (comm->error == ncclInProgress) return ncclInvalidArgument;
     *rank = comm->rank;
     return ncclSuccess;
 }
 ncclResult_t pncclCommCuDevice(ncclComm_t comm, int* device) {
+    if (const int code = fault("ncclCommCuDevice")) return static_cast<ncclResult_t>(code);
+    if (only_remembers()) return answer(*device, kRememberedCuDevice);
+    if (comm->error == ncclInProgress) return ncclInvalidArgument;
     *device = comm->device;
     return ncclSuccess;
 }
@@ -493,21 +340,32 @@ const char* pncclGetErrorString(ncclResult_t code) {
 }
 const char* pncclGetLastError(ncclComm_t) { return ""; }
 ncclResult_t pncclGroupStart() {
+    MP_REMEMBER(ncclResult_t, "ncclGroupStart");
     ++groups;
     return ncclSuccess;
 }
 ncclResult_t pncclGroupEnd() {
+    MP_REMEMBER(ncclResult_t, "ncclGroupEnd");
     if (groups == 0) return ncclInvalidUsage;
     if (--groups > 0) return ncclSuccess;
     if (const int code = fault("ncclGroupEnd")) return static_cast<ncclResult_t>(code);
-    if (const ncclResult_t result = join(std::exchange(joining, {})); result != ncclSuccess) return result;
-    const std::vector<Queued> all = std::exchange(queued, {});
-    for (const Queued& q : all)
-        if (const ncclResult_t result = submit(q); result != ncclSuccess) return result;
-    return ncclSuccess;
+    const ncclResult_t joined = join(std::exchange(joining, {}));
+    if (joined != ncclSuccess && joined != ncclInProgress) return joined;
+    // Communicators one after the other, each with its works in the order of the calls.
+    std::vector<std::pair<ncclComm*, std::vector<Queued>>> all;
+    for (const Queued& q : std::exchange(queued, {})) {
+        auto at = std::find_if(all.begin(), all.end(), [&q](const auto& one) { return one.first == q.comm; });
+        if (at == all.end()) at = all.insert(all.end(), {q.comm, {}});
+        at->second.push_back(q);
+    }
+    ncclResult_t result = joined;
+    for (const auto& [comm, works] : all)
+        if (const ncclResult_t begun = begin(comm, works); begun != ncclSuccess) result = begun;
+    return result;
 }
 ncclResult_t pncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDataType_t type,
                                        ncclScalarResidence_t residence, ncclComm_t comm) {
+    MP_REMEMBER(ncclResult_t, "ncclRedOpCreatePreMulSum", op, scalar, type, residence, comm);
     if (const int code = fault("ncclRedOpCreatePreMulSum")) return static_cast<ncclResult_t>(code);
     if (!op || !scalar || !comm || !is_floating(type)) return ncclInvalidArgument;
     ncclComm::Operator made{scalar, nullptr};
@@ -523,27 +381,63 @@ ncclResult_t pncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDataTy
     return ncclSuccess;
 }
 ncclResult_t pncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm) {
+    MP_REMEMBER(ncclResult_t, "ncclRedOpDestroy", op, comm);
     return comm && comm->operators.erase(op) ? ncclSuccess : ncclInvalidArgument;
 }
 ncclResult_t pncclAllReduce(const void* from, void* to, size_t n, ncclDataType_t type, ncclRedOp_t op,
                             ncclComm_t comm, cudaStream_t stream) {
+    MP_REMEMBER(ncclResult_t, "ncclAllReduce", from, to, n, type, op, comm, stream);
     return call("ncclAllReduce", comm, {Operation::all_reduce, from, to, n, type, op, 0}, stream);
 }
 ncclResult_t pncclReduce(const void* from, void* to, size_t n, ncclDataType_t type, ncclRedOp_t op, int root,
                          ncclComm_t comm, cudaStream_t stream) {
+    MP_REMEMBER(ncclResult_t, "ncclReduce", from, to, n, type, op, root, comm, stream);
     return call("ncclReduce", comm, {Operation::reduce, from, to, n, type, op, root}, stream);
 }
 ncclResult_t pncclReduceScatter(const void* from, void* to, size_t n, ncclDataType_t type, ncclRedOp_t op,
                                 ncclComm_t comm, cudaStream_t stream) {
+    MP_REMEMBER(ncclResult_t, "ncclReduceScatter", from, to, n, type, op, comm, stream);
     return call("ncclReduceScatter", comm, {Operation::reduce_scatter, from, to, n, type, op, 0}, stream);
 }
 ncclResult_t pncclAllGather(const void* from, void* to, size_t n, ncclDataType_t type, ncclComm_t comm,
                             cudaStream_t stream) {
+    MP_REMEMBER(ncclResult_t, "ncclAllGather", from, to, n, type, comm, stream);
     return call("ncclAllGather", comm, {Operation::all_gather, from, to, n, type, ncclSum, 0}, stream);
 }
 ncclResult_t pncclBroadcast(const void* from, void* to, size_t n, ncclDataType_t type, int root,
                             ncclComm_t comm, cudaStream_t stream) {
+    MP_REMEMBER(ncclResult_t, "ncclBroadcast", from, to, n, type, root, comm, stream);
     return call("ncclBroadcast", comm, {Operation::broadcast, from, to, n, type, ncclSum, root}, stream);
+}
+ncclResult_t pncclBcast(void* buffer, size_t n, ncclDataType_t type, int root, ncclComm_t comm,
+                        cudaStream_t stream) {
+    MP_REMEMBER(ncclResult_t, "ncclBcast", buffer, n, type, root, comm, stream);
+    return call("ncclBcast", comm, {Operation::broadcast, buffer, buffer, n, type, ncclSum, root}, stream);
+}
+ncclResult_t pncclAlltoAll(const void* from, void* to, size_t n, ncclDataType_t type, ncclComm_t comm,
+                           cudaStream_t stream) {
+    MP_REMEMBER(ncclResult_t, "ncclAlltoAll", from, to, n, type, comm, stream);
+    return call("ncclAlltoAll", comm, {Operation::all_to_all, from, to, n, type, ncclSum, 0}, stream);
+}
+ncclResult_t pncclGather(const void* from, void* to, size_t n, ncclDataType_t type, int root, ncclComm_t comm,
+                         cudaStream_t stream) {
+    MP_REMEMBER(ncclResult_t, "ncclGather", from, to, n, type, root, comm, stream);
+    return call("ncclGather", comm, {Operation::gather, from, to, n, type, ncclSum, root}, stream);
+}
+ncclResult_t pncclScatter(const void* from, void* to, size_t n, ncclDataType_t type, int root,
+                          ncclComm_t comm, cudaStream_t stream) {
+    MP_REMEMBER(ncclResult_t, "ncclScatter", from, to, n, type, root, comm, stream);
+    return call("ncclScatter", comm, {Operation::scatter, from, to, n, type, ncclSum, root}, stream);
+}
+ncclResult_t pncclSend(const void* from, size_t n, ncclDataType_t type, int peer, ncclComm_t comm,
+                       cudaStream_t stream) {
+    MP_REMEMBER(ncclResult_t, "ncclSend", from, n, type, peer, comm, stream);
+    return call("ncclSend", comm, {Operation::send, from, nullptr, n, type, ncclSum, peer}, stream);
+}
+ncclResult_t pncclRecv(void* to, size_t n, ncclDataType_t type, int peer, ncclComm_t comm,
+                       cudaStream_t stream) {
+    MP_REMEMBER(ncclResult_t, "ncclRecv", to, n, type, peer, comm, stream);
+    return call("ncclRecv", comm, {Operation::receive, nullptr, to, n, type, ncclSum, peer}, stream);
 }
 
 // The weak names, which a tool may replace, as NCCL has them.
@@ -555,6 +449,7 @@ MP_WEAK(ncclResult_t, ncclCommInitRankConfig, ncclComm_t*, int, ncclUniqueId, in
 MP_WEAK(ncclResult_t, ncclCommInitRankScalable, ncclComm_t*, int, int, int, ncclUniqueId*, ncclConfig_t*)
 MP_WEAK(ncclResult_t, ncclCommInitAll, ncclComm_t*, int, const int*)
 MP_WEAK(ncclResult_t, ncclCommSplit, ncclComm_t, int, int, ncclComm_t*, ncclConfig_t*)
+MP_WEAK(ncclResult_t, ncclCommShrink, ncclComm_t, int*, int, ncclComm_t*, ncclConfig_t*, int)
 MP_WEAK(ncclResult_t, ncclCommDestroy, ncclComm_t)
 MP_WEAK(ncclResult_t, ncclCommAbort, ncclComm_t)
 MP_WEAK(ncclResult_t, ncclCommGetAsyncError, ncclComm_t, ncclResult_t*)
@@ -577,5 +472,11 @@ MP_WEAK(ncclResult_t, ncclReduceScatter, const void*, void*, size_t, ncclDataTyp
 MP_WEAK(ncclResult_t, ncclAllGather, const void*, void*, size_t, ncclDataType_t, ncclComm_t, cudaStream_t)
 MP_WEAK(ncclResult_t, ncclBroadcast, const void*, void*, size_t, ncclDataType_t, int, ncclComm_t,
         cudaStream_t)
+MP_WEAK(ncclResult_t, ncclBcast, void*, size_t, ncclDataType_t, int, ncclComm_t, cudaStream_t)
+MP_WEAK(ncclResult_t, ncclAlltoAll, const void*, void*, size_t, ncclDataType_t, ncclComm_t, cudaStream_t)
+MP_WEAK(ncclResult_t, ncclGather, const void*, void*, size_t, ncclDataType_t, int, ncclComm_t, cudaStream_t)
+MP_WEAK(ncclResult_t, ncclScatter, const void*, void*, size_t, ncclDataType_t, int, ncclComm_t, cudaStream_t)
+MP_WEAK(ncclResult_t, ncclSend, const void*, size_t, ncclDataType_t, int, ncclComm_t, cudaStream_t)
+MP_WEAK(ncclResult_t, ncclRecv, void*, size_t, ncclDataType_t, int, ncclComm_t, cudaStream_t)
 
 }  // extern "C"

@@ -27,13 +27,21 @@ static_assert(kR8FE4M3 == CUDA_R_8F_E4M3 && kR8FE5M2 == CUDA_R_8F_E5M2);
 
 static_assert(kNotInitialized == CUBLAS_STATUS_NOT_INITIALIZED &&
               kPointerModeHost == CUBLAS_POINTER_MODE_HOST);
-static_assert(kTransposeNone == CUBLAS_OP_N && kMathTF32 == CUBLAS_TF32_TENSOR_OP_MATH &&
+static_assert(kTransposeNone == CUBLAS_OP_N && kTransposeOther == CUBLAS_OP_T &&
+              kMathTensorOp == CUBLAS_TENSOR_OP_MATH && kMathTF32 == CUBLAS_TF32_TENSOR_OP_MATH &&
               kMathReducesWide == CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION);
 static_assert(kCompute16F == CUBLAS_COMPUTE_16F && kCompute16FPedantic == CUBLAS_COMPUTE_16F_PEDANTIC);
 static_assert(kCompute32F == CUBLAS_COMPUTE_32F && kCompute32FPedantic == CUBLAS_COMPUTE_32F_PEDANTIC);
 static_assert(kCompute32FFast16F == CUBLAS_COMPUTE_32F_FAST_16F &&
               kCompute32FFast16BF == CUBLAS_COMPUTE_32F_FAST_16BF &&
               kCompute32FFastTF32 == CUBLAS_COMPUTE_32F_FAST_TF32);
+static_assert(kCompute64F == CUBLAS_COMPUTE_64F && kCompute64FPedantic == CUBLAS_COMPUTE_64F_PEDANTIC);
+#if CUBLAS_VERSION >= 130000
+static_assert(kCompute32FEmulated == CUBLAS_COMPUTE_32F_EMULATED_16BFX9 &&
+              kCompute64FEmulated == CUBLAS_COMPUTE_64F_EMULATED_FIXEDPOINT &&
+              (CUBLAS_FP32_EMULATED_BF16X9_MATH & kMathMask) == CUBLAS_FP32_EMULATED_BF16X9_MATH &&
+              (CUBLAS_FP64_EMULATED_FIXEDPOINT_MATH & kMathMask) == CUBLAS_FP64_EMULATED_FIXEDPOINT_MATH);
+#endif
 
 static_assert(kLtComputeType == CUBLASLT_MATMUL_DESC_COMPUTE_TYPE &&
               kLtScaleType == CUBLASLT_MATMUL_DESC_SCALE_TYPE);
@@ -56,7 +64,7 @@ static_assert(kLtSplitK == CUBLASLT_ALGO_CONFIG_SPLITK_NUM &&
               kLtReductionScheme == CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME &&
               kLtReduceInPlace == CUBLASLT_REDUCTION_SCHEME_INPLACE &&
               kLtReduceInOutputType == CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE);
-static_assert(kLtEpilogueBias == CUBLASLT_EPILOGUE_BIAS);
+static_assert(kLtEpilogueNone == CUBLASLT_EPILOGUE_DEFAULT && kLtEpilogueBias == CUBLASLT_EPILOGUE_BIAS);
 
 static_assert(kNcclInternalError == ncclInternalError && kNcclInProgress == ncclInProgress &&
               kNcclAvg == ncclAvg && kNcclScalarOfHost == ncclScalarHostImmediate);

@@ -19,15 +19,18 @@ TEST(ProductText, SumsHaveAFormat) {
     EXPECT_EQ(how_of(asked(abi::kCompute32FFast16BF, DType::fp32)), "fp32 sums of bf16 inputs");
     EXPECT_EQ(how_of(asked(abi::kCompute64F, DType::fp64)), "fp64 sums");
     EXPECT_EQ(how_of(asked(999)), "compute type 999");
+    EXPECT_EQ(how_of({}), "unknown sums");
 }
 
-TEST(ProductText, TF32IsOfFp32InputsAlone) {
+TEST(ProductText, InputsMayBeRoundedFirst) {
     Product p = asked(abi::kCompute32FFastTF32, DType::fp32);
     p.tf32 = true;
     EXPECT_EQ(how_of(p), "fp32 sums of TF32 inputs");
     EXPECT_EQ(how_of(asked(abi::kCompute32FFastTF32, DType::fp32)), "fp32 sums")
         << "switched off by the override";
-    EXPECT_EQ(how_of(asked(abi::kCompute32FFastTF32)), "fp32 sums");
+    p.compute = abi::kCompute32F;
+    EXPECT_EQ(how_of(p), "fp32 sums of inputs that the handle's mode rounds") << "to TF32 or fp16";
+    EXPECT_EQ(how_of(asked(abi::kCompute32FEmulated, DType::fp32)), "fp32 sums, emulated with bf16");
 }
 
 TEST(ProductText, PartsOfASplitSumAreAddedSomewhere) {

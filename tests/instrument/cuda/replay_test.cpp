@@ -122,6 +122,13 @@ private:
         p.tf32 = f.number() != 0;
         p.result = matrix(f);
         for (int left = f.number(); left > 0; --left) p.read(matrix(f));
+        if (!f.ended()) {  // those of the H100 end here
+            p.compute = f.number();
+            p.parts = f.number();
+            p.epilogue = f.number<std::uint32_t>();
+            p.scheme = f.number<std::uint32_t>();
+            p.has_scales = f.number() != 0;
+        }
         run_.after(run_.before(place, p), p, true);
     }
     Collective collective(Fields& f) {
@@ -167,11 +174,12 @@ std::string records_of(const fs::path& stream, const fs::path& directory) {
 }
 
 TEST(Events, AStreamGivesItsRecords) {
-    int streams = 0;
+    int of_fakes = 0, of_gpus = 0;
     for (const fs::directory_entry& entry :
          fs::directory_iterator(std::string(mp_source_dir()) + "/testdata/events")) {
         if (entry.path().extension() != ".events") continue;
-        ++streams;
+        const bool is_of_gpu = entry.path().stem().string().ends_with("_h100");
+        ++(is_of_gpu ? of_gpus : of_fakes);
         const fs::path scratch = fs::path(testing::TempDir()) / ("mp-replay-" + std::to_string(::getpid()));
         const std::string records = records_of(entry.path(), scratch);
         fs::remove_all(scratch);
@@ -184,8 +192,11 @@ TEST(Events, AStreamGivesItsRecords) {
         std::string first;
         std::getline(std::ifstream(entry.path()) >> std::ws, first);
         EXPECT_TRUE(first.starts_with("# ")) << "where was " << entry.path() << " recorded?";
+        EXPECT_NE(first.find(is_of_gpu ? "recorded on: NVIDIA" : "recorded on: fakes"), std::string::npos)
+            << entry.path() << ": " << first;
     }
-    EXPECT_GT(streams, 0);
+    EXPECT_GE(of_fakes, 3);
+    EXPECT_GE(of_gpus, 3);
 }
 
 }  // namespace

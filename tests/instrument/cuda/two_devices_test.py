@@ -131,9 +131,12 @@ class TwoDevices(unittest.TestCase):
         for fault in ("cuCtxPushCurrent_v2=201", "cuCtxPopCurrent_v2#3=201", "cuStreamGetCtx=400", "cuCtxGetId=201",
                       "cuCtxGetDevice=201", "cuPointerGetAttribute=1", "cuEventRecord#5=400",
                       "cuModuleLoadData#2=209", "cuLaunchKernel#9=719"):
+            told = os.path.join(self.top, "faults " + fault)
             for how in self.WAYS:
                 with self.subTest(fault=fault, how=how):
-                    self.train(how, MP_FAKE_CUDA=fault)
+                    self.train(how, MP_FAKE_CUDA=fault, MP_FAKE_CUDA_FAULTS=told)
+            with self.subTest(fault=fault), open(told, encoding="utf-8") as file:
+                self.assertEqual(set(file.read().split()), {re.split("[#=]", fault)[0]})  # it was met
 
     def test_the_launcher_has_the_last_word(self):
         report, _ = self.train("all", "healthy", RANK="3", WORLD_SIZE="4", LOCAL_RANK="3")

@@ -6,6 +6,7 @@ usage: zero1_traced_test.py MP_TRACE ZERO1_GPT FAKES TWO_THREADS FREED_WEIGHTS N
 import functools
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -21,16 +22,18 @@ STEPS = 6
 LAYERS = [f"Layer {layer}/{part}" for layer in range(2) for part in ("attention", "mlp")]
 # What the library may meet: each call of the driver, of CUPTI and of the getters fails, always or once.
 FAULTS = [
-    "cuInit=100", "cuDriverGetVersion=999", "cuCtxGetCurrent=999", "cuCtxGetDevice=201", "cuDeviceGetAttribute=1",
+    "cuDriverGetVersion=999", "cuCtxGetCurrent=999", "cuCtxGetDevice=201", "cuDeviceGetAttribute=1",
     "cuModuleLoadData=209", "cuModuleGetFunction=500", "cuOccupancyMaxActiveBlocksPerMultiprocessor=1",
     "cuMemAlloc_v2=2", "cuMemHostRegister_v2=712",
     "cuPointerGetAttribute=1", "cuMemGetInfo_v2=999", "cuMemsetD8Async=719",
-    "cuMemcpyDtoHAsync_v2=719", "cuMemcpyDtoDAsync_v2=719", "cuLaunchKernel=719", "cuLaunchKernel#7=719",
+    "cuMemcpyDtoDAsync_v2=719", "cuLaunchKernel=719", "cuLaunchKernel#7=719",
     "cuEventCreate=2", "cuEventRecord=400", "cuEventRecord#5=400", "cuEventQuery=719", "cuStreamIsCapturing=900",
     "cuCtxGetId=201", "cuStreamGetCtx=400", "cuThreadExchangeStreamCaptureMode=999", "cuEventDestroy_v2=400",
-    "cublasGetStream_v2=1", "cublasLtMatmulDescGetAttribute=7", "cublasLtMatmulDescGetAttribute#9=7",
+    "cublasGetStream_v2=1", "cublasGetMathMode=1", "cublasGetPointerMode_v2=1",
+    "cublasLtMatmulDescGetAttribute=7", "cublasLtMatmulDescGetAttribute#9=7",
     "cublasLtMatrixLayoutGetAttribute=7", "cublasLtMatmulAlgoConfigGetAttribute=7",
-    "cuptiSubscribe=39,cuptiSubscribe_v2=39", "cuptiEnableCallback=7", "cuptiEnableDomain=7", "cuptiGetVersion=999",
+    "ncclCommCount=3", "ncclCommUserRank=3", "ncclCommUserRank#7=1", "ncclCommCuDevice=3",
+    "cuptiSubscribe=39,cuptiSubscribe_v2=39", "cuptiEnableCallback=7",
 ]
 
 
@@ -87,6 +90,16 @@ class Traced(unittest.TestCase):
         with open(page, encoding="utf-8") as file:
             return json.load(file)
 
+    def dumps(self):
+        """Of the recordings of the newest run."""
+        into = os.path.join(self.top, str(self.number))
+        return [run([MP_TRACE, "dump", os.path.join(into, name)], environment()).stdout.decode()
+                for name in sorted(os.listdir(into)) if name.endswith(".mpt")]
+
+    def gate(self):
+        """The exit status of the gate on the newest run."""
+        return run([MP_TRACE, "gate", os.path.join(self.top, str(self.number))], environment()).returncode
+
     def found(self, report):
         return {f["rule"] for f in report["findings"] if f["severity"] in ("error", "warning")}
 
@@ -120,6 +133,46 @@ class Records(Traced):
         split = {m["how"] for m in self.trace("--split-k", "--half-accumulator", "--precision", "fp16")["matmuls"]}
         self.assertEqual(split, {"fp16 sums, 4 parts added in the result", "fp32 sums",
                                  "fp16 sums, 4 parts added in the result, bias"})
+
+    def test_products_and_collectives_have_their_sizes(self):
+        channels, vocabulary, context, layers = 48, 96, 16, 2  # layout.hpp
+        per_layer = 12 * channels * channels + 13 * channels
+        parameters = (2 * vocabulary + context + 2) * channels + layers * per_layer
+        for ranks in (2, 3):
+            rows = 12 * context // ranks  # of the batch, on each rank
+
+            def forward(*products):  # of `to` and `of` channels: elements, the longest sum, rows of the first
+                return sum(to * rows for to, _ in products), max(of for _, of in products), products[0][0]
+
+            def backward(*products):  # the gradients of the inputs and of the weights
+                return (sum(of * rows + to * of for to, of in products), max(rows, *(to for to, _ in products)),
+                        products[0][1])
+
+            attention, mlp = ((3 * channels, channels), (channels, channels)), ((4 * channels, channels),
+                                                                               (channels, 4 * channels))
+            head = ((vocabulary, channels),)
+            expected = {("loss", "forward"): forward(*head), ("loss", "backward"): backward(*head)}
+            for layer in range(layers):
+                for half, products in (("attention", attention), ("mlp", mlp)):
+                    expected[f"Layer {layer}/{half}", "forward"] = forward(*products)
+                    expected[f"Layer {layer}/{half}", "backward"] = backward(*reversed(products))
+            with self.subTest(ranks=ranks):
+                self.trace("--spawn", ranks)
+                dumps = self.dumps()
+                self.assertEqual(len(dumps), ranks)
+                for dump in dumps:
+                    ops = re.findall(r'^  op layer="([^"]*)" "\w+::matmul" (\w+) bf16 .* elements=(\d+) .* depth=\S+ '
+                                     r'\((\d+)\)', dump, re.M)
+                    first = dict(((layer, phase), int(rows)) for layer, phase, rows in re.findall(
+                        r'^  product "([^"]*)" "\w+::matmul" (\w+) bf16 .*? rows=(\d+) ', dump, re.M))
+                    self.assertEqual(len(ops), STEPS * len(expected))
+                    self.assertEqual({(layer, phase): (int(elements), int(depth), first[layer, phase])
+                                      for layer, phase, elements, depth in ops}, expected)
+                    moved = re.findall(r'^  collective "(\w+)" reduction="\w*" (\w+) .* bytes=(\d+) ', dump, re.M)
+                    self.assertEqual(len(moved), STEPS * 3)
+                    self.assertEqual({(op, dtype): int(size) for op, dtype, size in moved},
+                                     {("reduce_scatter", "bf16"): 2 * parameters,
+                                      ("all_gather", "bf16"): 2 * parameters // ranks, ("all_reduce", "fp32"): 8})
 
     def test_the_dtype_map_has_weights_masters_layers_and_collectives(self):
         types = {}
@@ -155,6 +208,20 @@ class Verdicts(Traced):
             with self.subTest(flags=flags):
                 report = self.trace(*flags)
                 self.assertEqual(self.found(report), set())
+
+    def test_the_gate_ends_with_the_status_of_the_verdict(self):
+        """0: nothing or warnings alone; 1: an error; 3: not enough was seen."""
+        for status, flags in ((0, ("--spawn", 2)), (0, ("--precision", "fp16", "--spawn", 2)),
+                              (0, ("--average", "--spawn", 2)), (0, ("--average", "--spawn", 3)),
+                              (0, ("--precision", "fp32", "--tf32")),
+                              (1, ("--precision", "fp16", "--overflow-at", 3, 1, "--overflow-rank", 1, "--spawn", 2)),
+                              (1, ("--no-guard", "--overflow-at", 3, 1)),
+                              (1, ("--precision", "fp16", "--half-accumulator", "--spawn", 2)),
+                              (1, ("--no-master", "--lr", 1e-4, "--spawn", 2)), (1, ("--split-k",)),
+                              (1, ("--count-bytes", "--spawn", 2)), (3, ("--graph",))):
+            with self.subTest(flags=flags):
+                self.trace(*flags)
+                self.assertEqual(self.gate(), status)
 
     def test_the_first_overflow_has_its_layer_rank_and_step(self):
         for precision, layer, rank, ranks in (("fp16", 1, 1, 2), ("bf16", 0, 0, 2), ("fp32", 1, 0, 2),
@@ -394,7 +461,12 @@ class Harmless(Traced):
     def test_whatever_fails_the_program_notices_nothing(self):
         for fault in FAULTS:
             with self.subTest(fault=fault):
-                self.trace("--steps", 3, "--spawn", 2, "--overflow-at", 1, 0, our_faults=fault)
+                told = os.path.join(self.top, "faults")
+                self.trace("--steps", 3, "--spawn", 2, "--overflow-at", 1, 0, our_faults=fault,
+                           MP_FAKE_CUDA_FAULTS=told)
+                with open(told, encoding="utf-8") as file:  # a fault that nothing meets would test nothing
+                    self.assertLessEqual(set(file.read().split()), set(re.split(r"(?:#\d+)?=\d+,?", fault)))
+                os.remove(told)
 
     def test_a_refused_subscription_leaves_the_other_sources(self):
         report = self.trace(our_faults="cuptiSubscribe=39,cuptiSubscribe_v2=39",
@@ -410,8 +482,8 @@ class Harmless(Traced):
         self.assertRegex(told, r"NVTX domains  +the default one alone")
 
     def test_every_error_code_of_cupti(self):
-        # CUpti_Result of cupti_result.h has 1 to 43 and 999, without gaps that this could know.
-        for code in (*range(1, 44), 999):
+        # CUptiResult of CUDA 13's cupti_result.h has 1 to 46 and 999.
+        for code in (*range(1, 47), 999):
             for calls in (("cuptiSubscribe", "cuptiSubscribe_v2"), ("cuptiEnableCallback",)):
                 if calls[0] == "cuptiEnableCallback" and code not in (1, 7, 15, 39, 999):
                     continue
