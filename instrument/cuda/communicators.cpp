@@ -10,7 +10,7 @@ namespace mp::raw {
 namespace {
 
 struct Handle {
-    std::uint64_t number = 0, calls = 0, splits = 0;
+    std::uint64_t number = 0, calls = 0, splits = 0, shrinks = 0;
 };
 
 struct Joined {
@@ -71,8 +71,9 @@ std::uint64_t join_part(const void* parent, int part) noexcept {
     guarded([&](All& a) {
         const auto from = a.handles.find(parent);
         if (from == a.handles.end() || from->second.number == 0) return;
-        const std::uint64_t id[] = {from->second.number, ++from->second.splits,
-                                    static_cast<std::uint64_t>(part)};
+        Handle& parted = from->second;
+        const std::uint64_t times = part == kRemaining ? ++parted.shrinks : ++parted.splits;
+        const std::uint64_t id[] = {parted.number, times, static_cast<std::uint64_t>(part)};
         number = hash(id, sizeof id);
     });
     return number;
@@ -80,19 +81,19 @@ std::uint64_t join_part(const void* parent, int part) noexcept {
 
 // A handle may have the address of one that was destroyed.
 void note_communicator(const void* comm, std::uint64_t number) noexcept {
-    guarded([&](All& a) { a.handles[comm] = {number, 0, 0}; });
+    guarded([&](All& a) { a.handles[comm] = {number}; });
 }
 
 void forget_communicator(const void* comm) noexcept {
     guarded([&](All& a) { a.handles.erase(comm); });
 }
 
-Numbered next_call(const void* comm, int rank, int device) noexcept {
+Numbered next_call(const void* comm, int rank, int device, bool is_of_all) noexcept {
     Numbered next;
     guarded([&](All& a) {
         const auto found = a.handles.find(comm);
         if (found == a.handles.end() || found->second.number == 0) return;
-        next = {found->second.number, found->second.calls++};
+        next = {found->second.number, is_of_all ? found->second.calls++ : 0};
         const auto joined = a.joined.find(next.communicator);
         if (joined == a.joined.end()) return;
         const auto member = joined->second.devices.find(rank);

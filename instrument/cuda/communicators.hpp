@@ -14,7 +14,9 @@ namespace mp::raw {
 // is not known yet. Its number.
 std::uint64_t join_communicator(const void* id, std::uint64_t bytes, int rank, int ranks,
                                 int device = -1) noexcept;
-// The same for a part of `parent`, which all of its ranks split in the same order.
+// The same for a part of `parent`, which all of its ranks split in the same order; or kRemaining: for what remains of it
+// without some ranks, which do not make that call.
+inline constexpr int kRemaining = -2;
 std::uint64_t join_part(const void* parent, int part) noexcept;
 // NCCL's handle of a rank that has joined.
 void note_communicator(const void* comm, std::uint64_t number) noexcept;
@@ -24,8 +26,9 @@ struct Numbered {
     std::uint64_t communicator = 0;  // 0: it is not known how it was made
     std::uint64_t call = 0;
 };
-// The next collective of a rank; all ranks of a communicator call them in the same order.
-Numbered next_call(const void* comm, int rank, int device) noexcept;
+// The next call of a rank. All ranks make the calls of all (`is_of_all`) in the same order, so those are counted. How
+// often a rank sends to another one is its own affair.
+Numbered next_call(const void* comm, int rank, int device, bool is_of_all) noexcept;
 
 // The rank of this process in the first communicator that it joined. -1: it joined none, or several times.
 struct OwnRank {

@@ -1,8 +1,6 @@
 // NCCL. Inside of a group nothing is launched until its outermost end, so its collectives are measured around that.
 
 #include <algorithm>
-#include <map>
-#include <mutex>
 #include <span>
 #include <utility>
 #include <vector>
@@ -89,18 +87,6 @@ std::uint64_t elements_of(Amount amount, const Request& q, int ranks, int rank) 
     return is_one ? q.count : q.count * static_cast<std::uint64_t>(std::max(ranks, 1));
 }
 
-// Ranks make the same calls of all, in the same order. How often a rank sends to another one is its own affair, so only
-// calls of all have numbers.
-std::uint64_t number_of_call(std::uint64_t communicator, int rank) {
-    struct Calls {
-        std::mutex mutex;
-        std::map<std::pair<std::uint64_t, int>, std::uint64_t> next;
-    };
-    static auto* const all = new Calls;  // never freed, because NCCL may be called after us
-    const std::lock_guard lock(all->mutex);
-    return all->next[{communicator, rank}]++;
-}
-
 Collective collective_of(const Request& q) {
     Collective c;
     c.op = q.op;
@@ -116,8 +102,9 @@ Collective collective_of(const Request& q) {
     c.width = width_of_nccl(q.type);
     c.stream = q.stream;
     c.device = device_of(q.comm);
-    c.communicator = next_call(q.comm, c.rank, c.device).communicator;
-    if (q.is_of_all && c.communicator != 0) c.call = number_of_call(c.communicator, c.rank);
+    const Numbered number = next_call(q.comm, c.rank, c.device, q.is_of_all);
+    c.communicator = number.communicator;
+    c.call = number.call;
     return c;
 }
 

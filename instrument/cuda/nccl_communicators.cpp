@@ -98,7 +98,7 @@ MP_HOOK int ncclCommSplit(void* parent, int color, int key, void** comm, void* c
 // All ranks that stay are one part.
 MP_HOOK int ncclCommShrink(void* parent, int* excluded, int count, void** comm, void* config, int flags) {
     MP_REAL(ncclCommShrink);
-    return mp::raw::part(parent, -2, comm,
+    return mp::raw::part(parent, mp::raw::kRemaining, comm,
                          [&] { return next(parent, excluded, count, comm, config, flags); });
 }
 

@@ -174,7 +174,8 @@ int main(int, char** argv) {
     const float one = 1, zero = 0;
     const std::uint64_t schema = schema_of_places(domain);
     bool good = true;
-    for (int step = 0; step < 3; ++step) {
+    const int steps = how == "freed" ? 1 : 3;  // figures of a step come with the next one, or at the end
+    for (int step = 0; step < steps; ++step) {
         push_numbered("Train step", step);
         push_numbered("Layer", 7);
         const Place place{7, "attention"};

@@ -133,12 +133,27 @@ void reduce_without_one(const Rank& r) {
     check(ncclCommDestroy(of_two.comm), "ncclCommDestroy");
 }
 
+// All ranks split the communicator after one of them was left out of a smaller one.
+void reduce_in_a_part(const Rank& r) {
+    Rank part{r.rank, nullptr, r.stream};
+    check(ncclCommSplit(r.comm, 0, r.rank, &part.comm, nullptr), "ncclCommSplit");
+    Tensor<__half> data(1 << 10, r.rank);
+    {
+        const Range range("Train step 6");
+        check(ncclAllReduce(data, data, 1 << 10, ncclFloat16, ncclSum, part.comm, r.stream), "ncclAllReduce");
+    }
+    part.wait();
+    data.print("part");
+    check(ncclCommDestroy(part.comm), "ncclCommDestroy");
+}
+
 void moves(const Rank& r) {
     {
         const Range range("Train step 0");
         move(r);
     }
     reduce_without_one(r);
+    reduce_in_a_part(r);
 }
 
 void expect_in_progress(ncclResult_t result, const char* what) {

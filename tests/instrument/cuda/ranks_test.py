@@ -111,6 +111,14 @@ class Ranks(unittest.TestCase):
         (reduced,) = [c for c in report["collectives"] if (c["op"], c["reduction"], c["dtype"]) == kind]
         self.assertEqual(reduced["sketched_blocks"], 3 * 2 * 8)  # steps 1, 2 and 4
 
+    def test_a_split_after_a_shrink_is_one_communicator(self):
+        """The rank that was left out did not make the call for the smaller communicator."""
+        _, dumps = self.trace("moves")
+        kind = ("all_reduce", "sum", "fp16")
+        (number,) = {fields["communicator"] for dump in dumps.values()
+                     for found, fields in self.collectives(dump) if found == kind}
+        self.assertNotEqual(number, "0")
+
     def test_a_communicator_that_does_not_block_is_counted_and_not_measured(self):
         report, dumps = self.trace("late")
         expected = {("all_reduce", "sum", "bf16"): 2 << 15, ("all_reduce", "sum", "fp32"): 4 * 64,

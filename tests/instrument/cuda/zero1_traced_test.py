@@ -344,7 +344,7 @@ class Verdicts(Traced):
 
 
 class Names(Traced):
-    def origin(self, how):
+    def origin(self, how, steps=3):
         into = os.path.join(self.top, how)
         done = run([MP_TRACE, "-q", "-o", into, "--", NAMED_MEMORY, how], environment())
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, b"done\n", b""))
@@ -352,7 +352,7 @@ class Names(Traced):
         cause = report["findings"][0]
         # The names of the ranges are in payloads of NVTX.
         self.assertEqual((cause["rule"], cause["layer"], cause["step"]), ("MPT001", "Layer 7/attention", 0))
-        self.assertEqual(len(report["steps"]), 3)
+        self.assertEqual(len(report["steps"]), steps)
         return cause["source"]
 
     def test_the_memory_of_the_first_overflow_has_its_name(self):
@@ -363,7 +363,7 @@ class Names(Traced):
     def test_memory_without_a_name_is_a_place_in_an_allocation(self):
         self.assertRegex(self.origin("plain"), r"^allocation \d+ of 2048 bytes, byte 512$")
         self.assertRegex(self.origin("pool"), r"^allocation \d+ of 2048 bytes of a pool, byte 512$")
-
+        self.assertEqual(self.origin("freed", steps=1), "memory that was freed since")
 
     def test_memory_of_several_mappings_is_one(self):
         size = 2 << 20
