@@ -179,11 +179,22 @@ bool is_in_release(std::string_view path) {
 
 }  // namespace
 
+// Whether a file's name has one of these words: "func_test_attention", "sanity-check".
+static bool has_word(std::string_view stem, std::span<const std::string_view> words) {
+    for (std::size_t from = 0; from <= stem.size();) {
+        const std::size_t end = std::min(stem.find_first_of("_-", from), stem.size());
+        if (any_of(stem.substr(from, end - from), words)) return true;
+        from = end + 1;
+    }
+    return false;
+}
+
 CodeKind code_kind(std::string_view path) {
     constexpr std::array<std::string_view, 5> kTests{"tests", "test", "testing", "unit_tests", "unittests"};
     constexpr std::array<std::string_view, 4> kBenchmarks{"benchmarks", "benchmark", "bench", "perf"};
     // Kernels there are what others are compared with, or show how to call one; a script in Python may train.
     constexpr std::array<std::string_view, 4> kShown{"baselines", "baseline", "examples", "example"};
+    constexpr std::array<std::string_view, 2> kCompared{"baselines", "baseline"};
     // Folders for other projects, and libraries of headers that projects copy into their own tree.
     constexpr std::array<std::string_view, 15> kCopies{
         "third_party", "third-party", "thirdparty", "3rdparty", "3rd_party", "3rd-party", "3rd", "vendor",
@@ -193,14 +204,21 @@ CodeKind code_kind(std::string_view path) {
     };
     const std::string_view file = path.substr(path.rfind('/') + 1);
     const std::string_view stem = file.substr(0, file.find('.'));
-    if (stem.starts_with("test_") || stem.ends_with("_test") || stem == "conftest" || in_any(kTests))
+    // A script that is called "test" may evaluate a model, and one that trains as well is no test.
+    constexpr std::array<std::string_view, 7> kTried{"test",   "tests",  "check", "checks",
+                                                     "sanity", "tester", "smoke"};
+    constexpr std::array<std::string_view, 4> kTrains{"train", "training", "trainer", "main"};
+    const bool tries = stem != "test" && has_word(stem, kTried) && !has_word(stem, kTrains);
+    if (tries || stem.starts_with("test_") || stem.ends_with("_test") || stem == "conftest" || in_any(kTests))
         return CodeKind::test;
     if (in_any(kCopies) || is_in_release(path) || is_built(path)) return CodeKind::vendored;
+    const bool is_script = file.ends_with(".py") || file.ends_with(".ipynb");
     const bool measures = stem == "bench" || stem.ends_with("_bench") || stem.ends_with("_benchmark") ||
                           stem.starts_with("bench_") || stem.starts_with("benchmark") || stem == "profile" ||
-                          stem.starts_with("profile_") || stem.starts_with("profiling");
+                          stem.starts_with("profile_") || stem.starts_with("profiling") ||
+                          (!is_script && has_word(stem, kCompared));
     if (measures || in_any(kBenchmarks)) return CodeKind::benchmark;
-    if (in_any(kShown) && !file.ends_with(".py") && !file.ends_with(".ipynb")) return CodeKind::benchmark;
+    if (in_any(kShown) && !is_script) return CodeKind::benchmark;
     return CodeKind::product;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/support.hpp"
 
 namespace mp::lint {
@@ -39,6 +40,12 @@ Category category_in(const Policy& policy, Op op) {
 bool casts_to_fp32(Category category) {
     return category == Category::fp32 || category == Category::fp32_set_opt_dtype ||
            category == Category::fp32_append_dtype;
+}
+
+bool is_opened_by_a_trial(const RuleContext& context, const Context& region) {
+    if (!region.opened.known()) return false;
+    const CodeKind kind = code_kind(context, region.opened.file);
+    return kind == CodeKind::test || kind == CodeKind::benchmark;
 }
 
 std::string describe(const Context& region) {

@@ -25,6 +25,9 @@ std::string describe(const Context&);
 // Where it opens, then the calls that lead from there.
 std::vector<Note> notes_of(const Context&);
 
+// A test or a benchmark opens the region. What only such a program runs in half says little about the others.
+bool is_opened_by_a_trial(const RuleContext&, const Context&);
+
 // Whether the function reads the autocast state, and so handles it itself.
 bool reads_autocast_state(const Function&);
 // A gradient-free scope (NoGradGuard, InferenceMode) is opened in the function.

@@ -290,6 +290,7 @@ private:
 
     Severity severity_of(const Function& f, const Call& call, const LowOperand& low, const Context* region) {
         if (need_of(call.op.name()) == Need::mild || (context_.inference && !region)) return Severity::note;
+        if (region && is_opened_by_a_trial(context_, *region)) return Severity::note;
         // PyTorch's kernels add in fp32, and bf16 has its range: one rounding, of the result.
         if (is_python(f) && !region && low.is.dtype == DType::bf16) return Severity::note;
         // A library function that one of its callers gives half, or may.

@@ -116,7 +116,9 @@ std::vector<Edit> removal(const Call& call) {
 constexpr const char* kDropIt = "drop the cast; autocast casts the inputs of the ops that should run in half";
 
 // Where only some caller opens the region, or only under a flag, the cast may be what the other callers need.
-Severity severity_in(const Context& region) { return region.proven ? Severity::warning : Severity::note; }
+Severity severity_in(const RuleContext& context, const Context& region) {
+    return region.proven && !is_opened_by_a_trial(context, region) ? Severity::warning : Severity::note;
+}
 
 void report(const RuleContext& context, const Function& f, const Call& cast, const Context& region,
             Severity severity, std::string message, std::vector<Edit> edits, Findings& out,
@@ -223,7 +225,7 @@ void check_cast(const RuleContext& context, const Function& f, const Call& call,
     const bool harmless =
         is_beside_deepspeed(context, f) ||
         (is_regions && (is_dtype_guarded(f, call.block) || !Wideners(context, *region).take(f, call)));
-    const Severity severity = harmless ? Severity::note : severity_in(*region);
+    const Severity severity = harmless ? Severity::note : severity_in(context, *region);
     report(context, f, call, *region, severity,
            "cast to " + std::string(label(call.result.dtype)) + " by hand inside " + describe(*region) +
                ": later ops that the region runs in fp32 get a value that is already rounded",
@@ -284,7 +286,7 @@ void check_factory(const RuleContext& context, const Function& f, const Call& ca
     if (is_dtype_guarded(f, call.block)) return;
     std::vector<Edit> edits;
     if (dtype->span.known()) edits.push_back({dtype->span, rewritten(*dtype, "torch.float32")});
-    report(context, f, call, *region, severity_in(*region),
+    report(context, f, call, *region, severity_in(context, *region),
            "values are made " + std::string(label(call.result.dtype)) + " by hand inside " +
                describe(*region) + ": later ops that the region runs in fp32 get them already rounded",
            std::move(edits), out,
@@ -322,7 +324,7 @@ void check_module(const RuleContext& context, const Function& f, const Call& cal
     const Call* cast = module_cast(f, call);
     const Context* region = cast ? training_region(context, f, call) : nullptr;
     if (!region || knows_what_it_does(f) || !reported.insert(cast).second) return;
-    report(context, f, *cast, *region, severity_in(*region),
+    report(context, f, *cast, *region, severity_in(context, *region),
            "the weights are cast to " + std::string(label(cast->result.dtype)) +
                " and the module then runs inside " + describe(*region) + ": autocast needs fp32 weights",
            {}, out);

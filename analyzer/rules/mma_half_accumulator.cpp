@@ -9,7 +9,7 @@
 // Silent Half operands with float accumulators; matrix_a and matrix_b fragments; integer
 //        instructions; a class template that passes the type of its argument on; one mma.sync that adds to
 //        zeros: its products are rounded once. A note in a method that nothing calls, beside a wide fragment,
-//        and for a fragment of at most one product.
+//        for a fragment of at most one product, and for an instruction that the file also offers with fp32 sums.
 // Tests  testdata/lint/MP407.md, tests/analyzer/rules/mma_half_accumulator_test.cpp
 
 #include <algorithm>
@@ -164,6 +164,44 @@ bool starts_at_zero(const Call& assembly, std::string_view instruction) {
     return std::ranges::all_of(group | std::views::split(','), is_zero);
 }
 
+// The same instruction with fp32 sums: "mma...f32.f16.f16.f32" of "mma...f16.f16.f16.f16".
+std::string with_wide_sums(std::string_view instruction) {
+    std::vector<std::string_view> parts = split(instruction);
+    std::size_t first = parts.size();
+    while (first > 0 && is_type(parts[first - 1])) --first;
+    parts[first] = "f32";
+    const std::size_t types = parts.size() - first;
+    if (types != 3) parts.back() = "f32";  // three: the last one is B
+    std::string out;
+    for (const std::string_view part : parts) out += (out.empty() ? "" : ".") + std::string(part);
+    return out;
+}
+
+// The instructions of each file's functions.
+class Instructions {
+public:
+    explicit Instructions(const Program& program) {
+        for_each_call(program, name_in(kAssembly), [this](const Function& f, const Call& call) {
+            if (call.kind == CallKind::assembly && !call.args.empty())
+                texts_[f.span.file.str()].push_back(call.args[0].constant.str());
+        });
+    }
+
+    // A file that offers both leaves the choice to its callers.
+    bool has_wide(const Function& f, std::string_view instruction) const {
+        const auto at = texts_.find(f.span.file.str());
+        const std::string wide = with_wide_sums(instruction);
+        return at != texts_.end() && std::ranges::any_of(at->second, [&](std::string_view text) {
+                   return text.find(wide) != std::string_view::npos;
+               });
+    }
+
+    static constexpr std::array<std::string_view, 1> kAssembly{"asm"};
+
+private:
+    std::unordered_map<std::string_view, std::vector<std::string_view>> texts_;
+};
+
 // A method of a specialisation, Mma<half, half>::operator(), that nothing calls: a variant that is only offered.
 bool is_only_offered(const RuleContext& context, const Function& f) {
     return f.kind != FunctionKind::kernel && !is_python(f) && !f.parent_class.empty() &&
@@ -277,14 +315,16 @@ void check(const RuleContext& context, Findings& out) {
         report(context, f, use.span, dtype, spelled(use), out,
                adds_little ? Severity::note : Severity::warning);
     });
-    static constexpr std::array<std::string_view, 1> kAssembly{"asm"};
-    for_each_call(context.program, name_in(kAssembly), [&](const Function& f, const Call& call) {
-        if (call.kind != CallKind::assembly || call.args.empty()) return;
-        const std::string_view instruction = half_instruction(call.args[0].constant.str());
-        if (instruction.empty() || starts_at_zero(call, instruction)) return;
-        if (instructions.is_first(f))
-            report(context, f, call.span, DType::fp16, std::string(instruction.substr(0, 72)), out);
-    });
+    const Instructions known(context.program);
+    for_each_call(context.program, name_in(Instructions::kAssembly),
+                  [&](const Function& f, const Call& call) {
+                      if (call.kind != CallKind::assembly || call.args.empty()) return;
+                      const std::string_view instruction = half_instruction(call.args[0].constant.str());
+                      if (instruction.empty() || starts_at_zero(call, instruction)) return;
+                      if (instructions.is_first(f))
+                          report(context, f, call.span, DType::fp16, std::string(instruction.substr(0, 72)),
+                                 out, known.has_wide(f, instruction) ? Severity::note : Severity::warning);
+                  });
 }
 
 }  // namespace

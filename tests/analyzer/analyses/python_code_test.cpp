@@ -8,12 +8,14 @@ namespace {
 TEST(PythonCode, TestsAndBenchmarksAreKnownByTheirPath) {
     for (const std::string_view path :
          {"/p/tests/a.py", "/p/test/x/a.py", "/p/test_a.py", "/p/a_test.py", "tests/a.py", "/p/conftest.py",
-          "/p/testing/a.py", "/p/test_a.cu", "/p/a_test.cpp", "/p/unit_tests/a.py"})
+          "/p/testing/a.py", "/p/test_a.cu", "/p/a_test.cpp", "/p/unit_tests/a.py",
+          "/p/func_test_attention.py", "/p/sanity_check.py", "/p/model_checks.py", "src/tester.h",
+          "/p/test_train.py"})
         EXPECT_EQ(code_kind(path), CodeKind::test) << path;
     for (const std::string_view path :
          {"/p/benchmarks/a.py", "/p/bench_a.py", "scripts/perf/a.py", "/p/benchmark_a.cu", "/p/benchmark.py",
           "bench/a.py", "/p/bench.py", "/p/profile_step.py", "/p/ab_benchmark.py", "/p/baseline/spmm/a.cuh",
-          "examples/cpp/a.cu"})
+          "examples/cpp/a.cu", "src/baseline.cu", "src/baseline_impl.cu"})
         EXPECT_EQ(code_kind(path), CodeKind::benchmark) << path;
     for (const std::string_view path :
          {"/p/3rdparty/cutlass/a.h", "third_party/a.cu", "/p/vendor/x/a.py",
@@ -24,7 +26,7 @@ TEST(PythonCode, TestsAndBenchmarksAreKnownByTheirPath) {
          {"/p/latest/a.py", "/p/testdata/a.py", "/p/contest.py", "/p/train.py", "kit-2/train.py", "gpt-2.py",
           "release-notes/train.py", "a-1./train.py", "2.0/train.py", "build/train.py",
           "/p/build/library/train.py", "rebuild/lib/train.py", "examples/train.py", "baselines/a.ipynb",
-          "src/baseline.cu"})
+          "checkpoint.py", "test.py", "train_and_test_all.py", "main_check.py", "baseline_train.py"})
         EXPECT_EQ(code_kind(path), CodeKind::product) << path;
 }
 
