@@ -103,7 +103,11 @@ void Partial::merge(const Partial& other) {
         const auto [at, fresh] = steps_.try_emplace(step, state);
         if (!fresh) merge_step(at->second, state);
     }
-    std::erase_if(steps_, [this](const auto& entry) { return entry.first % steps_every_ != 0; });
+    for (const auto& [key, state] : other.others_) {
+        const auto [at, fresh] = others_.try_emplace(key, state);
+        if (!fresh) merge_step(at->second, state);
+    }
+    drop_between();
     thin();
     if (other.unfinished_) add_unfinished(*other.unfinished_);
     for (const auto& [step, skip] : other.skips_) merge_skip(skip);

@@ -1,10 +1,12 @@
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <set>
 
 #include "runtime/fold/intervals.hpp"
 #include "runtime/fold/partial.hpp"
 #include "runtime/fold/parts.hpp"
+#include "runtime/trace/note_texts.hpp"
 
 // From what was folded to the model that reports and the gate read.
 
@@ -117,6 +119,21 @@ void Partial::put_steps(RunModel& m) const {
     m.skipped_steps = size_of(skipped);
 }
 
+void Partial::put_trainings(RunModel& m) const {
+    for (const auto& [key, state] : others_) {
+        if (m.others.empty() || m.others.back().optimizer != key.first) m.others.push_back({key.first, {}});
+        m.others.back().steps.push_back(summary_of(state));
+    }
+    std::set<Step> starts;
+    for (const auto& [key, note] : notes_) {
+        const std::string& text = key.second;
+        if (key.first != NoteKind::not_observed || !text.starts_with(kNewTraining)) continue;
+        const std::int64_t from = std::atoll(text.c_str() + kNewTraining.size());
+        if (from > 0) starts.insert(Step{from});
+    }
+    m.trainings.assign(starts.begin(), starts.end());
+}
+
 void Partial::put_places(RunModel& m) const {
     for (const auto& [key, place] : places_) m.places.push_back(place);
     std::sort(m.places.begin(), m.places.end(), [](const PlaceTotal& a, const PlaceTotal& b) {
@@ -148,6 +165,7 @@ RunModel Partial::model(const std::string& directory) const {
     m.directory = directory;
     put_ranks(m);
     put_steps(m);
+    put_trainings(m);
     ops_.put(m);
     tensors_.put(m, names_);
     put_places(m);

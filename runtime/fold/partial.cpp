@@ -91,6 +91,7 @@ void Partial::step(const StepRows& rows, const OpColumns* ops, const NameList& l
     coverage_.add(s.coverage, s.step == first_step_);
     if (tables_) tables_->step(rows, list);
     if (s.optimizer == 0 && s.step.known()) add_step(rows, ops, list);
+    if (s.optimizer > 0 && s.step.known() && !s.skipped && !s.losses.empty()) add_other(s);
     if (s.optimizer == kNoOptimizer && (ops || !s.losses.empty() || !s.tensors.empty()))
         add_unfinished(state_of(s));
     if (ops) ops_.add(*ops, names_, list, rank_);
@@ -158,11 +159,24 @@ void Partial::add_step(const StepRows& rows, const OpColumns* ops, const NameLis
     add_skip(rows, ops, list);
 }
 
+void Partial::add_other(const StepRecord& s) {
+    if (s.step.value % steps_every_ != 0) return;
+    const auto [at, fresh] = others_.try_emplace({s.optimizer, s.step.value}, state_of(s));
+    if (!fresh) merge_step(at->second, state_of(s));
+    thin();
+}
+
+void Partial::drop_between() {
+    std::erase_if(steps_, [this](const auto& entry) { return entry.first % steps_every_ != 0; });
+    std::erase_if(others_, [this](const auto& entry) { return entry.first.second % steps_every_ != 0; });
+}
+
 void Partial::thin() {
-    while (steps_.size() > std::max<std::size_t>(options_.steps, 1)) {
+    constexpr std::int64_t kFewest = std::int64_t{1} << 40;  // more optimizers than steps that are kept
+    const std::size_t most = std::max<std::size_t>(options_.steps, 1);
+    while (steps_every_ < kFewest && (steps_.size() > most || others_.size() > most)) {
         steps_every_ *= 2;
-        std::erase_if(steps_, [this](const auto& entry) { return entry.first % steps_every_ != 0; });
-        if (steps_.size() == 1) break;
+        drop_between();
     }
 }
 

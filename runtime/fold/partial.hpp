@@ -77,6 +77,7 @@ private:
     using ExponentsKey = std::tuple<std::string, Phase, DType>;
 
     void add_step(const StepRows&, const OpColumns*, const NameList&);
+    void add_other(const StepRecord&);
     void add_unfinished(const StepState&);
     void add_skip(const StepRows&, const OpColumns*, const NameList&);
     void add(const CollectiveRecord&, Step);
@@ -84,6 +85,7 @@ private:
     void add_exponents(const OpColumns&, const NameList&);
     void keep_exponents(const ExponentsKey&, const Exponents&);
     void thin();
+    void drop_between();
     void merge_skip(const SkipState&);
     static void merge_step(StepState&, const StepState&);
     static void note_gradient(SkipState&, const SkipFacts::Gradient&);
@@ -92,6 +94,7 @@ private:
     std::vector<RankState> by_rank() const;
     static SkipFacts facts_of(const SkipState&, const std::vector<RankState>&);
     void put_steps(RunModel&) const;
+    void put_trainings(RunModel&) const;
     void put_places(RunModel&) const;
     void put_ranks(RunModel&) const;
 
@@ -100,6 +103,7 @@ private:
     OpTable ops_;
     TensorTable tensors_;
     std::map<std::int64_t, StepState> steps_;
+    std::map<std::pair<std::int32_t, std::int64_t>, StepState> others_;  // of optimizers after the first
     std::int64_t steps_every_ = 1;
     std::optional<StepState> unfinished_;
     std::map<std::int64_t, SkipState> skips_;

@@ -51,6 +51,12 @@ struct StepSummary {
     Coverage coverage;  // summed
 };
 
+// The steps with a loss of an optimizer other than the first, as of the second network of a GAN.
+struct OptimizerSteps {
+    std::int32_t optimizer = 0;
+    std::vector<StepSummary> steps;
+};
+
 // The results of one (layer, op, phase, dtype) over steps and ranks.
 struct OpSum {
     OpRecord total;           // counts and sums added, extremes kept; `first` of the earliest step
@@ -223,7 +229,9 @@ struct RunModel {
     std::int64_t steps_every = 1;    // n: `steps` holds every n-th, and every skipped one
     std::int64_t step_count = 0;     // distinct steps recorded
     std::optional<StepSummary>
-        unfinished;  // what was seen after the last step, on the rank that came farthest
+        unfinished;                      // what was seen after the last step, on the rank that came farthest
+    std::vector<OptimizerSteps> others;  // by optimizer
+    std::vector<Step> trainings;         // where others of the process begin, after the first
     std::int64_t skipped_steps = 0;
     std::int64_t column_steps = 1;   // steps in one column of the map
     std::vector<LayerSteps> map;     // by phase, then order

@@ -71,12 +71,19 @@ struct LossAgreement {
     } answer = Answer::not_compared;
     std::uint64_t steps = 0;    // that were compared
     double loss = 0, twin = 0;  // means over them
+    double last_loss = 0, last_twin = 0;
+    // Which of the losses it is: the farthest from its twin of all that the run has.
+    std::int32_t optimizer = 0, optimizers = 1;  // from 0
+    int training = 0, trainings = 1;             // of the process, from 0
     double apart = 0;  // (loss - twin) / |twin|; as a share of the twin's span where a loss is not positive
     double farthest = 0;     // of a single step, without its sign
     bool one_sided = false;  // nearly all of these steps are on the same side of the twin
     double noise = -1;       // of the twin, in the same unit: what one rounding changes; -1: not measured
     Step begins;  // of above and below: from here on nearly all steps are at least a quarter as far apart
 };
+
+// "optimizer 2 of 2", "training 1 of 3"; empty: the run has one loss.
+std::string which_loss(const LossAgreement&);
 
 // One checked sentence: "the reduction runs in fp32", true or not, or not observed.
 struct Check {

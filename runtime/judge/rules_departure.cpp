@@ -6,6 +6,7 @@
 // from the first steps on, when the weights of both are still the same.
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 #include <ranges>
@@ -42,12 +43,34 @@ double fail_limit(const LossAgreement& a, const Limits& limits) {
     return a.noise < 0 ? limits.loss_fail : std::max(kLeastFail, kFarFromNoise * a.noise);
 }
 
-std::vector<const StepSummary*> compared_steps(const RunModel& m) {
-    std::vector<const StepSummary*> out;
-    for (const StepSummary& s : m.steps) {
-        if (s.has_loss && s.has_twin && s.skipped == 0) out.push_back(&s);
-    }
+// The steps with a loss and its twin's of one optimizer in one training of the process. Losses of other networks and of
+// other trainings are other figures.
+struct LossSeries {
+    std::int32_t optimizer = 0;
+    int training = 0;
+    std::vector<const StepSummary*> steps;
+};
+
+std::vector<LossSeries> series_of(const RunModel& m) {
+    std::vector<LossSeries> out;
+    const auto add = [&](std::int32_t optimizer, const std::vector<StepSummary>& steps) {
+        for (const StepSummary& s : steps) {
+            if (!s.has_loss || !s.has_twin) continue;
+            const auto training = static_cast<int>(
+                std::ranges::count_if(m.trainings, [&s](Step start) { return start <= s.step; }));
+            if (out.empty() || out.back().optimizer != optimizer || out.back().training != training)
+                out.push_back({optimizer, training, {}});
+            out.back().steps.push_back(&s);
+        }
+    };
+    add(0, m.steps);
+    for (const OptimizerSteps& other : m.others) add(other.optimizer, other.steps);
     return out;
+}
+
+std::vector<const StepSummary*> not_skipped(std::vector<const StepSummary*> steps) {
+    std::erase_if(steps, [](const StepSummary* s) { return s->skipped > 0; });
+    return steps;
 }
 
 Answer lost_as(const StepSummary& s) {
@@ -118,6 +141,17 @@ LossAgreement compared(const std::vector<const StepSummary*>& steps, std::size_t
     return out;
 }
 
+// Whether a loss is farther from its twin's than another.
+bool is_farther(const LossAgreement& a, const LossAgreement& than) {
+    const auto place = [](const LossAgreement& of) {
+        constexpr std::array kOrder{Answer::not_compared, Answer::agrees,       Answer::scattered,
+                                    Answer::lost_in_twin, Answer::lost_in_both, Answer::below,
+                                    Answer::above,        Answer::lost};
+        return std::pair(std::ranges::find(kOrder, of.answer) - kOrder.begin(), std::fabs(of.apart));
+    };
+    return place(a) > place(than);
+}
+
 double median_apart(std::span<const StepSummary* const> steps, double scale) {
     std::vector<double> apart;
     for (const StepSummary* s : steps)
@@ -142,6 +176,20 @@ std::optional<LossAgreement> sudden_departure(const std::vector<const StepSummar
             return compared(steps, steps.size() - before.size(), limits);
     }
     return std::nullopt;
+}
+
+LossAgreement agreement_in(const std::vector<const StepSummary*>& all, const Limits& limits) {
+    LossAgreement out;
+    // A skipped step may be the one that lost the loss.
+    if (out.answer = lost_as(*all.back()); out.answer != Answer::agrees) return out;
+    out.answer = Answer::not_compared;
+    const auto steps = not_skipped(all);
+    if (steps.empty()) return out;
+    const std::size_t quarter = std::min(steps.size(), std::max(steps.size() / 4, kFewestInWindow));
+    out = compared(steps, quarter, limits);
+    const bool since_later = out.answer == Answer::above && out.begins > steps[steps.size() - quarter]->step;
+    if (out.answer != Answer::agrees && out.answer != Answer::scattered && !since_later) return out;
+    return sudden_departure(steps, quarter, limits).value_or(out);
 }
 
 // By how much the loss is off in the first steps; 0 where that is little of what the loss changes.
@@ -234,6 +282,7 @@ std::string how_far(const LossAgreement& a) {
         "the loss ends at " + figure(a.loss) + " where the fp32 twin's ends at " + figure(a.twin);
     if (a.twin > 0 && a.loss > a.twin)
         out += ", " + figure(std::round(10 * a.loss / a.twin) / 10) + " times as high";
+    if (const std::string which = which_loss(a); !which.empty()) out += " (" + which + ")";
     if (a.begins.known()) out += "; it departs from step " + std::to_string(a.begins.value) + " on";
     return out;
 }
@@ -284,6 +333,16 @@ bool near_the_loss(const OpRecord& op, const RunModel& m) {
            });
 }
 
+std::string which_loss(const LossAgreement& a) {
+    std::string out;
+    if (a.optimizers > 1)
+        out = "optimizer " + std::to_string(a.optimizer + 1) + " of " + std::to_string(a.optimizers);
+    if (a.trainings > 1)
+        out += (out.empty() ? "" : ", ") + ("training " + std::to_string(a.training + 1)) + " of " +
+               std::to_string(a.trainings);
+    return out;
+}
+
 LossAgreement agreement_of(const RunModel& m, const Limits& limits) {
     LossAgreement out;
     if (m.unfinished && m.unfinished->has_loss && m.unfinished->has_twin &&
@@ -291,23 +350,29 @@ LossAgreement agreement_of(const RunModel& m, const Limits& limits) {
         out.answer = lost_as(*m.unfinished);
         return out;
     }
-    // A skipped step may be the one that lost the loss.
-    const auto last = std::ranges::find_if(m.steps.rbegin(), m.steps.rend(),
-                                           [](const StepSummary& s) { return s.has_loss && s.has_twin; });
-    if (last != m.steps.rend() && lost_as(*last) != Answer::agrees) {
-        out.answer = lost_as(*last);
-        return out;
+    const std::vector<LossSeries> all = series_of(m);
+    for (const LossSeries& series : all) {
+        LossAgreement a = agreement_in(series.steps, limits);
+        a.optimizer = series.optimizer;
+        a.training = series.training;
+        a.last_loss = series.steps.back()->loss;
+        a.last_twin = series.steps.back()->twin_loss;
+        if (&series == &all.front() || is_farther(a, out)) out = a;
     }
-    const auto steps = compared_steps(m);
-    if (steps.empty()) return out;
-    const std::size_t quarter = std::min(steps.size(), std::max(steps.size() / 4, kFewestInWindow));
-    out = compared(steps, quarter, limits);
-    const bool since_later = out.answer == Answer::above && out.begins > steps[steps.size() - quarter]->step;
-    if (out.answer != Answer::agrees && out.answer != Answer::scattered && !since_later) return out;
-    return sudden_departure(steps, quarter, limits).value_or(out);
+    for (const LossSeries& series : all) out.optimizers = std::max(out.optimizers, series.optimizer + 1);
+    out.trainings = static_cast<int>(m.trainings.size()) + 1;
+    return out;
 }
 
 namespace {
+
+std::vector<const StepSummary*> steps_of(const RunModel& m, const LossAgreement& a) {
+    for (LossSeries& series : series_of(m)) {
+        if (series.optimizer == a.optimizer && series.training == a.training)
+            return not_skipped(std::move(series.steps));
+    }
+    return {};
+}
 
 // A criterion whose value is made of its roundings.
 void judge_noise(Case& c, const std::vector<const StepSummary*>& steps) {
@@ -333,7 +398,7 @@ void judge_noise(Case& c, const std::vector<const StepSummary*>& steps) {
 void judge_departure(Case& c) {
     const LossAgreement& a = c.out.loss;
     const double warn = warn_limit(a, c.limits), fail = fail_limit(a, c.limits);
-    const auto steps = compared_steps(c.model);
+    const auto steps = steps_of(c.model, a);
     // What another rule found as an error explains it already.
     if (steps.size() < kFewestSteps || std::ranges::any_of(c.out.findings, is_cause)) return;
     if (a.answer == Answer::agrees || a.answer == Answer::scattered) return judge_noise(c, steps);

@@ -214,7 +214,16 @@ std::string loss_text(const RunModel& model, const Judgement& judgement) {
         model.unfinished && model.unfinished->has_loss && !std::isfinite(model.unfinished->loss);
     if (left) last = &*model.unfinished;
     if (!last) return {};
-    std::string out = "loss " + figure(last->loss);
+    // Of several losses the one that is farthest from its twin's.
+    const std::string which = left ? std::string() : which_loss(judgement.loss);
+    StepSummary shown_step = *last;
+    if (!which.empty() && judgement.loss.answer != LossAgreement::Answer::not_compared) {
+        shown_step.loss = judgement.loss.last_loss;
+        shown_step.twin_loss = judgement.loss.last_twin;
+        shown_step.has_twin = true;
+        last = &shown_step;
+    }
+    std::string out = "loss " + figure(last->loss) + (which.empty() ? "" : " (" + which + ")");
     if (left) out += " in step " + std::to_string(last->step.value) + ", which did not end";
     if (last->backwards > 1) out += " (sum of " + counted(last->backwards, "backward() call") + ")";
     // The twin starts anew at each value that was not observed, so its loss would be the run's own.

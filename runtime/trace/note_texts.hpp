@@ -1,6 +1,8 @@
 #pragma once
 
-// The beginnings of notes that a program without torch records and that others read.
+#include <string_view>
+
+// The beginnings of notes that one room records and others read.
 
 namespace mp::trace {
 
@@ -8,6 +10,8 @@ namespace mp::trace {
 inline constexpr const char* kSeenByName = "kernel seen by its name only: ";
 // The text for a CUDA graph that ran.
 inline constexpr const char* kGraph = "a CUDA graph";
+// The number of the step follows, from which on another training of the process counts.
+inline constexpr std::string_view kNewTraining = "a new optimizer counts the steps from step ";
 // Products with a 16-bit result whose sums cuBLAS may split, and add the parts in 16 bits.
 inline constexpr const char* kLooseSums = "products that leave it to cuBLAS whether it adds in 16 bits";
 

@@ -7,6 +7,7 @@
 
 #include "runtime/fold/partial.hpp"
 #include "runtime/trace/dump.hpp"
+#include "runtime/trace/note_texts.hpp"
 #include "tests/fakes/synthetic_run.hpp"
 #include "tests/runtime/fold/model_text.hpp"
 #include "tests/runtime/trace/samples.hpp"
@@ -100,9 +101,41 @@ void plant_products(trace::Run& run) {
             }
 }
 
+// Steps of a second optimizer, and a second training.
+void plant_others(trace::Run& run) {
+    for (Recording& r : run.recordings) {
+        std::vector<StepRecord> others;
+        for (const StepRecord& s : r.steps) {
+            others.push_back(s);
+            others.back().optimizer = 1 + static_cast<std::int32_t>(s.step.value % 2);
+            others.back().skipped = false;
+        }
+        r.steps.insert(r.steps.end(), others.begin(), others.end());
+        r.notes.push_back(
+            {NoteKind::not_observed, Step{3}, std::string(kNewTraining) + "3 on: training 2", 1});
+    }
+}
+
+TEST(Fold, StepsOfOtherOptimizersAndTrainingsAreKeptApart) {
+    trace::Run run = fakes::run_of(rich());
+    const RunModel alone = fold(run);
+    EXPECT_TRUE(alone.others.empty() && alone.trainings.empty());
+    plant_others(run);
+    const RunModel m = fold(run);
+    ASSERT_EQ(m.others.size(), 2u);
+    EXPECT_EQ(m.others[1].optimizer, 2);
+    EXPECT_EQ(m.others[0].steps.size() + m.others[1].steps.size(), m.steps.size());
+    EXPECT_EQ(m.others[1].steps[0].step, Step{1});
+    EXPECT_EQ(m.others[1].steps[0].loss, m.steps[1].loss);
+    EXPECT_EQ(m.trainings, std::vector{Step{3}});
+    EXPECT_EQ(m.steps.size(), alone.steps.size());
+    EXPECT_EQ(fold(run, {.steps = 4}).others.size(), 1u) << "every second step is kept, and 2 has the others";
+}
+
 TEST(Fold, AnySplitInAnyOrderGivesTheSameModel) {
     trace::Run run = fakes::run_of(rich());
     plant_products(run);
+    plant_others(run);
     for (StepRecord& s : run.recordings[1].steps) {
         s.ops[0].loc_dot = std::nan("");
         s.tensors[0].error_squares = std::numeric_limits<double>::infinity();

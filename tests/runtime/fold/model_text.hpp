@@ -33,6 +33,11 @@ public:
         };
         for (const StepSummary& s : m.steps) put_step(s);
         if (m.unfinished) put_step(*m.unfinished);
+        for (const OptimizerSteps& other : m.others) {
+            put("optimizer", other.optimizer);
+            for (const StepSummary& s : other.steps) put_step(s);
+        }
+        for (const Step start : m.trainings) put("training", start.value);
         for (const LayerSteps& l : m.map) {
             put("map " + l.layer, static_cast<int>(l.phase), l.order);
             for (const Cell& c : l.cells) put("  cell", c.cum_phi, c.loc_phi, c.flush, c.nonfinite);

@@ -58,6 +58,39 @@ TEST(JudgeDeparture, MPT024ACriterionThatCancels) {
     EXPECT_EQ(j.loss.answer, Answer::above);
 }
 
+// A sound training after the broken one, in one process.
+TEST(JudgeDeparture, MPT024OfTheFirstOfTwoTrainings) {
+    RunModel m = departing(2.2);
+    m.ops.push_back(difference(DType::bf16, 400));
+    for (StepSummary s : departing(1).steps) {
+        s.step.value += 40;
+        m.steps.push_back(s);
+    }
+    EXPECT_EQ(judge(m).loss.answer, Answer::agrees) << "one training of 80 steps, as far as is known";
+    m.trainings = {Step{40}};
+    const Judgement j = judge(m);
+    ASSERT_EQ(j.findings.size(), 1u) << text_of(j);
+    EXPECT_EQ(j.findings[0].rule, "MPT024");
+    EXPECT_EQ(j.findings[0].step, Step{20});
+    EXPECT_THAT(j.findings[0].message, HasSubstr("(training 1 of 2)"));
+    EXPECT_EQ(j.loss.answer, Answer::above);
+    EXPECT_EQ(j.loss.last_loss, m.steps[39].loss);
+    EXPECT_EQ(which_loss(j.loss), "training 1 of 2");
+}
+
+TEST(JudgeDeparture, MPT024OfTheSecondOptimizer) {
+    RunModel m = departing(1);
+    m.ops.push_back(difference(DType::bf16, 400));
+    EXPECT_EQ(text_of(judge(m)), "");
+    EXPECT_EQ(which_loss(judge(m).loss), "");
+    m.others.push_back({1, departing(2.2).steps});
+    const Judgement j = judge(m);
+    ASSERT_EQ(j.findings.size(), 1u) << text_of(j);
+    EXPECT_THAT(j.findings[0].message, HasSubstr("(optimizer 2 of 2)"));
+    m.others[0].steps.back().loss = NAN;
+    EXPECT_EQ(judge(m).loss.answer, Answer::lost) << "the loss of one network alone is lost";
+}
+
 // A difference that rounds to 0 makes a loss that is too good.
 TEST(JudgeDeparture, MPT024ACriterionThatLosesWhatItMeasures) {
     RunModel m = departing(0);
