@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "analyzer/cache/codec.hpp"
-#include "analyzer/cache/digest.hpp"
 #include "analyzer/cache/inputs.hpp"
 
 namespace mp::lint {
@@ -24,7 +23,7 @@ namespace mp::lint {
 struct StoredHead {
     std::string key;  // begins with the path of the main file and a zero byte
     Inputs inputs{};
-    Digest facts{};
+    Digest facts{};            // of the unit, from which write_record() computes it
     bool has_facts = true;     // false: the file was outside the slice, so only its text was scanned
     bool may_suppress = true;  // its text may contain a suppression comment
     bool is_relevant = true;   // its tree can have facts
@@ -35,7 +34,7 @@ struct StoredHead {
 
 // Writes a record, for a worker's output or for the store.
 void write_record(SegmentWriter&, const StoredHead&, const Unit&);
-// The unit follows, for read_shell() or read_unit().
+// The unit follows, for RecordReader::unit() or shell().
 StoredHead read_head(RecordReader&);
 
 class FactStore {

@@ -329,7 +329,7 @@ bool Gatherer::receive_segment(const Batch& batch, JobOutcome& outcome) {
         unit.head = read_head(in);
         unit.is_known = false;
         can_be_kept = can_be_kept && !unit.head.inputs.files.empty();
-        set_unit(unit, read_unit(in));
+        set_unit(unit, in.unit(unit.head.facts.lines));
         finish(unit);
         unit.result.seconds = outcome.seconds / static_cast<double>(batch.size());
     }

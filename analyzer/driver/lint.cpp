@@ -151,7 +151,7 @@ private:
         Gatherer& gatherer = memory_.gatherer.emplace(planner, directory.empty() ? nullptr : &store);
         timed("extract", [&] { gatherer.run(commands, results.slice()); });
         std::optional<Findings> findings = timed("cache", [&] {
-            std::optional<Findings> same = results.with_same_facts(gatherer);
+            std::optional<Findings> same = results.same_facts(gatherer);
             if (!same) gatherer.read_facts();
             close(store, gatherer, directory);
             return same;

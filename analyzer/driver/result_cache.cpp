@@ -12,7 +12,7 @@
 namespace mp::lint {
 namespace {
 
-enum RecordIndex : std::size_t { kInputs, kSlice, kUnits, kFindings };
+enum RecordIndex : std::size_t { kInputs, kSlice, kUnits, kFindings, kLines };
 
 // Never the time of a directory.
 constexpr std::int64_t kNoTime = -1;
@@ -180,171 +180,182 @@ std::vector<UnitResult> read_units(RecordReader& in) {
     return out;
 }
 
-// The units of the program and their facts, in the order in which they are linked.
-std::uint64_t program_hash(const Gatherer& gatherer) {
-    std::vector<std::uint64_t> hashes;
+// The units of the program, in the order in which they are linked.
+std::vector<const GatheredUnit*> program_of(const Gatherer& gatherer) {
+    std::vector<const GatheredUnit*> out;
     for (const GatheredUnit& unit : gatherer.units())
-        if (unit.in_program)
-            hashes.insert(hashes.end(), {hash_bytes(unit.planned.key), unit.head.facts.hash});
+        if (unit.in_program) out.push_back(&unit);
+    return out;
+}
+
+// The other half of what findings are valid for: key_of() is the hash of the settings.
+std::uint64_t hash_of(const std::vector<const GatheredUnit*>& program) {
+    std::vector<std::uint64_t> hashes;
+    for (const GatheredUnit* unit : program)
+        hashes.insert(hashes.end(), {hash_bytes(unit->planned.key), unit->head.facts.hash});
     return hash_bytes({reinterpret_cast<const char*>(hashes.data()), hashes.size() * sizeof hashes[0]});
 }
 
-std::uint64_t lines_hash(const Gatherer& gatherer) {
-    std::string bytes;
-    for (const GatheredUnit& unit : gatherer.units()) {
-        if (!unit.in_program) continue;
-        for (const FileLines& f : unit.head.facts.lines) {
-            bytes.append(f.file.str()).append(1, '\0');
-            bytes.append(reinterpret_cast<const char*>(f.lines.data()), f.lines.size() * sizeof f.lines[0]);
-        }
-    }
-    return hash_bytes(bytes);
-}
-
-// Writes spans with the unit that has a fact on their lines.
-class SpanWriter {
+// Writes findings. Their places refer to lines by index, and a line refers to the unit of the program and the
+// ordinal in its table of lines.
+class FindingsWriter {
 public:
-    SpanWriter(SegmentWriter& out, const std::vector<GatheredUnit>& units) : out_(out) {
-        for (std::size_t u = 0; u < units.size(); ++u) {
-            if (!units[u].in_program) continue;
-            const std::vector<FileLines>& tables = units[u].head.facts.lines;
-            for (std::size_t t = 0; t < tables.size(); ++t)
-                tables_[tables[t].file].push_back({.unit = u, .table = t, .lines = &tables[t].lines});
-        }
+    explicit FindingsWriter(SegmentWriter& out) : out_(out) {}
+
+    void write(const Findings& findings) {
+        out_.number(findings.size());
+        for (const Finding& f : findings) write(f);
+        out_.end_record();
     }
 
-    void write(const SourceSpan& span) {
-        out_.value(span);
-        if (!span.known()) return;
-        for (const Table& t : tables_[span.file]) {
-            const auto begin = std::ranges::lower_bound(*t.lines, span.line);
-            const auto end = std::ranges::lower_bound(*t.lines, span.end_line);
-            if (begin == t.lines->end() || *begin != span.line) continue;
-            if (span.end_line != 0 && (end == t.lines->end() || *end != span.end_line)) continue;
-            out_.number(t.unit + 1);
-            out_.number(t.table);
-            out_.number(static_cast<std::uint64_t>(begin - t.lines->begin()));
-            out_.number(static_cast<std::uint64_t>(end - t.lines->begin()));
-            return;
+    void write_lines(const std::vector<const GatheredUnit*>& program) {
+        std::vector<Anchor> anchors(lines_.size());
+        for (std::size_t u = 0; u < program.size(); ++u) anchor(u, program[u]->head.facts.lines, anchors);
+        out_.number(hash_of(program));
+        out_.number(lines_.size());
+        for (std::size_t i = 0; i < lines_.size(); ++i) {
+            out_.symbol(lines_[i].file);
+            out_.number(lines_[i].line);
+            out_.number(anchors[i].unit);
+            out_.number(anchors[i].ordinal);
         }
-        out_.number(0);
+        out_.end_record();
     }
 
 private:
-    struct Table {
-        std::size_t unit;
-        std::size_t table;
-        const std::vector<std::uint32_t>* lines;
+    // `unit` is counted from 1; 0: no fact of the program is on the line.
+    struct Anchor {
+        std::size_t unit = 0;
+        std::size_t ordinal = 0;
     };
+    using Ordinals = std::unordered_map<std::uint32_t, std::size_t>;  // in `lines_`, by line
+
+    void write(const Finding& f) {
+        out_.text(f.rule);
+        out_.value(f.severity);
+        write(f.span);
+        out_.text(f.message);
+        out_.text(f.fix);
+        out_.number(f.notes.size());
+        for (const Note& note : f.notes) {
+            write(note.span);
+            out_.text(note.text);
+        }
+        out_.symbol(f.function);
+        out_.number(f.edits.size());
+        for (const Edit& edit : f.edits) {
+            write(edit.at);
+            out_.text(edit.text);
+        }
+        out_.value(f.safe_edits);
+    }
+    void write(const SourceSpan& span) {
+        write_line({span.file, span.line});
+        out_.number(span.column);
+        write_line({span.file, span.end_line});
+        out_.number(span.end_column);
+    }
+    void write_line(const Line& line) {
+        const auto [at, added] = cited_[line.file].try_emplace(line.line, lines_.size());
+        if (added) lines_.push_back(line);
+        out_.number(at->second);
+    }
+    void anchor(std::size_t unit, const std::vector<Line>& lines, std::vector<Anchor>& anchors) const {
+        const Ordinals* here = nullptr;
+        for (std::size_t i = 0; i < lines.size(); ++i) {
+            if (i == 0 || lines[i].file != lines[i - 1].file) {
+                const auto file = cited_.find(lines[i].file);
+                here = file == cited_.end() ? nullptr : &file->second;
+            }
+            const auto cited = here ? here->find(lines[i].line) : Ordinals::const_iterator{};
+            if (!here || cited == here->end() || anchors[cited->second].unit != 0) continue;
+            anchors[cited->second] = {.unit = unit + 1, .ordinal = i};
+        }
+    }
+
     SegmentWriter& out_;
-    std::unordered_map<Symbol, std::vector<Table>> tables_;
+    std::vector<Line> lines_;
+    std::unordered_map<Symbol, Ordinals> cited_;
 };
 
-// Reads spans as they were, or re-anchors them to the present lines of the units.
-class SpanReader {
-public:
-    SpanReader(RecordReader& in, const std::vector<GatheredUnit>* units) : in_(in), units_(units) {}
-
-    void read(SourceSpan& span) {
-        in_.value(span);
-        if (!span.known() || !in_.ok) return;
-        const std::uint64_t unit = in_.number();
-        if (unit == 0) {
-            is_anchored = false;
-            return;
-        }
-        const std::uint64_t table = in_.number();
-        const std::uint64_t begin = in_.number();
-        const std::uint64_t end = in_.number();
-        if (units_) anchor(span, static_cast<std::size_t>(unit - 1), table, begin, end);
+// The lines that the findings of the last run cite: their present lines in `program`, or without one the lines of the
+// last run. Nothing if the facts of the program are not the same, or no fact is on a line.
+std::optional<std::vector<Line>> read_lines(RecordReader in,
+                                            const std::vector<const GatheredUnit*>* program) {
+    std::vector<Line> out;
+    const std::uint64_t hash = in.number();
+    if (program && hash != hash_of(*program)) return std::nullopt;
+    for (std::uint64_t n = in.number(); n > 0 && in.ok; --n) {
+        const Symbol file = in.symbol();
+        const auto line = static_cast<std::uint32_t>(in.number());
+        const std::uint64_t unit = in.number();
+        const std::uint64_t ordinal = in.number();
+        out.push_back({file, line});
+        if (!program || line == 0) continue;
+        if (unit == 0 || unit > program->size()) return std::nullopt;
+        const std::vector<Line>& lines = (*program)[unit - 1]->head.facts.lines;
+        if (ordinal >= lines.size()) return std::nullopt;
+        out.back() = lines[ordinal];
     }
-    // A text with the name of a lambda contains a line.
-    void check(std::string_view text) { is_anchored = is_anchored && !names_lambda(text); }
+    return in.ok ? std::optional(std::move(out)) : std::nullopt;
+}
 
-    bool is_anchored = true;
+class FindingsReader {
+public:
+    FindingsReader(RecordReader in, const std::vector<Line>& lines, const std::vector<const Rule*>& rules)
+        : in_(in), lines_(lines), rules_(rules) {}
+
+    std::optional<Findings> read() {
+        Findings out;
+        for (std::uint64_t n = in_.number(); n > 0 && in_.ok; --n) out.push_back(finding());
+        return in_.ok ? std::optional(std::move(out)) : std::nullopt;
+    }
 
 private:
-    void anchor(SourceSpan& span, std::size_t unit, std::uint64_t table, std::uint64_t begin,
-                std::uint64_t end) {
-        is_anchored = is_anchored && unit < units_->size() && table < (*units_)[unit].head.facts.lines.size();
-        if (!is_anchored) return;
-        const std::vector<std::uint32_t>& lines = (*units_)[unit].head.facts.lines[table].lines;
-        is_anchored = begin < lines.size() && (span.end_line == 0 || end < lines.size());
-        if (!is_anchored) return;
-        span.line = lines[begin];
-        if (span.end_line != 0) span.end_line = lines[end];
+    Finding finding() {
+        Finding f;
+        const auto rule = std::ranges::find(rules_, in_.text(), &Rule::id);
+        if (rule == rules_.end()) in_.ok = false;
+        if (in_.ok) f.rule = (*rule)->id;
+        in_.value(f.severity);
+        f.span = span();
+        in_.value(f.message);
+        in_.value(f.fix);
+        for (std::uint64_t n = in_.number(); n > 0 && in_.ok; --n) {
+            Note& note = f.notes.emplace_back();
+            note.span = span();
+            in_.value(note.text);
+        }
+        f.function = in_.symbol();
+        for (std::uint64_t n = in_.number(); n > 0 && in_.ok; --n) {
+            Edit& edit = f.edits.emplace_back();
+            edit.at = span();
+            in_.value(edit.text);
+        }
+        in_.value(f.safe_edits);
+        return f;
+    }
+    SourceSpan span() {
+        const Line begin = line();
+        const auto column = static_cast<std::uint32_t>(in_.number());
+        const Line end = line();
+        return {.file = begin.file,
+                .line = begin.line,
+                .column = column,
+                .end_line = end.line,
+                .end_column = static_cast<std::uint32_t>(in_.number())};
+    }
+    Line line() {
+        const std::uint64_t index = in_.number();
+        if (index < lines_.size()) return lines_[index];
+        in_.ok = false;
+        return {};
     }
 
-    RecordReader& in_;
-    const std::vector<GatheredUnit>* units_;
+    RecordReader in_;
+    const std::vector<Line>& lines_;
+    const std::vector<const Rule*>& rules_;
 };
-
-void write_findings(SegmentWriter& out, const Gatherer& gatherer, const Findings& findings) {
-    out.number(program_hash(gatherer));
-    out.number(lines_hash(gatherer));
-    out.number(findings.size());
-    SpanWriter spans(out, gatherer.units());
-    for (const Finding& f : findings) {
-        out.text(f.rule);
-        out.value(f.severity);
-        spans.write(f.span);
-        out.text(f.message);
-        out.text(f.fix);
-        out.number(f.notes.size());
-        for (const Note& note : f.notes) {
-            spans.write(note.span);
-            out.text(note.text);
-        }
-        out.symbol(f.function);
-        out.number(f.edits.size());
-        for (const Edit& edit : f.edits) {
-            spans.write(edit.at);
-            out.text(edit.text);
-        }
-        out.value(f.safe_edits);
-    }
-    out.end_record();
-}
-
-Finding read_finding(RecordReader& in, SpanReader& spans, const std::vector<const Rule*>& rules) {
-    Finding f;
-    const std::string_view id = in.text();
-    const auto rule = std::ranges::find(rules, id, &Rule::id);
-    if (rule == rules.end()) in.ok = false;
-    if (in.ok) f.rule = (*rule)->id;
-    in.value(f.severity);
-    spans.read(f.span);
-    in.value(f.message);
-    in.value(f.fix);
-    for (std::uint64_t n = in.number(); n > 0 && in.ok; --n) {
-        Note& note = f.notes.emplace_back();
-        spans.read(note.span);
-        in.value(note.text);
-        spans.check(note.text);
-    }
-    f.function = in.symbol();
-    for (std::uint64_t n = in.number(); n > 0 && in.ok; --n) {
-        Edit& edit = f.edits.emplace_back();
-        spans.read(edit.at);
-        in.value(edit.text);
-        spans.check(edit.text);
-    }
-    in.value(f.safe_edits);
-    for (const std::string_view text :
-         {std::string_view(f.message), std::string_view(f.fix), f.function.str()})
-        spans.check(text);
-    return f;
-}
-
-// Nothing if the record is damaged, or a place is not on a line of `units`.
-std::optional<Findings> read_findings(RecordReader& in, const std::vector<GatheredUnit>* units,
-                                      const std::vector<const Rule*>& rules) {
-    SpanReader spans(in, units);
-    Findings out;
-    for (std::uint64_t n = in.number(); n > 0 && in.ok; --n) out.push_back(read_finding(in, spans, rules));
-    if (!in.ok || (units && !spans.is_anchored)) return std::nullopt;
-    return out;
-}
 
 }  // namespace
 
@@ -383,23 +394,25 @@ std::optional<CachedResults> ResultCache::unchanged(const std::vector<PlannedUni
         return std::nullopt;
     }
     RecordReader units(segment_, segment_.record(kUnits));
-    RecordReader in(segment_, segment_.record(kFindings));
-    (void)in.number();
-    (void)in.number();
     CachedResults out{.units = read_units(units), .findings = {}};
-    std::optional<Findings> findings = read_findings(in, nullptr, rules_);
+    std::optional<Findings> findings = read_findings(nullptr);
     if (!units.ok || !findings) return std::nullopt;
     out.findings = std::move(*findings);
     mark_used(path_);
     return out;
 }
 
-std::optional<Findings> ResultCache::with_same_facts(const Gatherer& gatherer) {
+std::optional<Findings> ResultCache::same_facts(const Gatherer& gatherer) {
     if (!is_open_ || !gatherer.is_complete()) return std::nullopt;
-    RecordReader in(segment_, segment_.record(kFindings));
-    if (in.number() != program_hash(gatherer)) return std::nullopt;
-    const bool same_lines = in.number() == lines_hash(gatherer);
-    return read_findings(in, same_lines ? nullptr : &gatherer.units(), rules_);
+    const std::vector<const GatheredUnit*> program = program_of(gatherer);
+    return read_findings(&program);
+}
+
+std::optional<Findings> ResultCache::read_findings(const std::vector<const GatheredUnit*>* program) {
+    const std::optional<std::vector<Line>> lines =
+        read_lines(RecordReader(segment_, segment_.record(kLines)), program);
+    if (!lines) return std::nullopt;
+    return FindingsReader(RecordReader(segment_, segment_.record(kFindings)), *lines, rules_).read();
 }
 
 void ResultCache::save(const std::vector<PlannedUnit>& commands, const Gatherer& gatherer,
@@ -409,7 +422,9 @@ void ResultCache::save(const std::vector<PlannedUnit>& commands, const Gatherer&
     write_all_inputs(out, planner_.plan, commands, gatherer);
     write_slice(out, gatherer.slice());
     write_units(out, gatherer.units());
-    write_findings(out, gatherer, findings);
+    FindingsWriter writer(out);
+    writer.write(findings);
+    writer.write_lines(program_of(gatherer));
     replace_file(path_, out.take());  // on failure the next run is only slower
 }
 

@@ -145,7 +145,6 @@ void UnitExtractor::extract_command(SegmentWriter& out, const PlannedUnit& plann
     StoredHead head{.key = planned.key};
     if (std::optional<Inputs> inputs = inputs_of(unit, include_roots(*planned.command), files_))
         head.inputs = std::move(*inputs);
-    head.facts = digest_of(unit);
     write_record(out, head, unit);
 }
 
@@ -166,7 +165,6 @@ void UnitExtractor::extract_python(SegmentWriter& out, const PlannedUnit& planne
         unit = front_ends_.extract_python({.path = file.path, .module = file.module, .text = text});
     if (front_ends_.configuration_files && !unit.functions.empty())
         head.mentions = front_ends_.configuration_files(unit);
-    head.facts = digest_of(unit);
     write_record(out, head, unit);
 }
 
