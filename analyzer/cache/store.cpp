@@ -47,6 +47,7 @@ void write_record(SegmentWriter& out, const StoredHead& head, const Unit& unit) 
     write_inputs(out, head.inputs);
     out.value(head.has_facts);
     out.value(head.may_suppress);
+    out.value(head.has_words);
     out.value(head.is_relevant);
     out.value(head.is_seed);
     out.value(head.imports);
@@ -61,6 +62,7 @@ StoredHead read_head(RecordReader& in) {
     head.inputs = read_inputs(in);
     in.value(head.has_facts);
     in.value(head.may_suppress);
+    in.value(head.has_words);
     in.value(head.is_relevant);
     in.value(head.is_seed);
     in.value(head.imports);

@@ -19,14 +19,15 @@
 
 namespace mp::lint {
 
-// The part of a record besides the unit. Only Python files use the last five fields.
+// The part of a record besides the unit. Only Python files use the last six fields.
 struct StoredHead {
     std::string key;  // begins with the path of the main file and a zero byte
     Inputs inputs{};
     Digest facts{};            // of the unit, from which write_record() computes it
     bool has_facts = true;     // false: the file was outside the slice, so only its text was scanned
     bool may_suppress = true;  // its text may contain a suppression comment
-    bool is_relevant = true;   // its tree can have facts
+    bool has_words = true;     // its text has words of the front end or of a rule
+    bool is_relevant = true;   // its tree can have facts: it has words, or the program has native code
     bool is_seed = true;       // it starts the slice
     std::vector<std::uint64_t> imports{};  // hashes of the names it imports, sorted
     std::vector<std::string> mentions{};   // names of configuration files its code contains

@@ -71,8 +71,12 @@ void Gatherer::look_up(GatheredUnit& unit) {
     if (!stored) return;
     unit.head = *stored;
     const InputsMatch match = match_inputs(unit.head.inputs, files_);
-    unit.is_known = match != InputsMatch::changed;
-    if (match == InputsMatch::touched) to_store_.push_back(static_cast<std::size_t>(&unit - units_.data()));
+    // A file without any word has facts only in a program with native code.
+    const bool is_as_relevant =
+        stored->has_words || stored->is_relevant == may_all_be_relevant(planner_.plan, options_);
+    unit.is_known = match != InputsMatch::changed && is_as_relevant;
+    if (unit.is_known && match == InputsMatch::touched)
+        to_store_.push_back(static_cast<std::size_t>(&unit - units_.data()));
 }
 
 // Headers of the plan that no command has read are units of their own.

@@ -79,8 +79,8 @@ StoredHead scan_text(const PlannedUnit& unit, const UnitPlanner& planner, std::s
     if (file.path.ends_with(".py")) end_lines_with_line_feeds(text);
     const FrontEnds& front_ends = planner.front_ends;
     head.is_seed = planner.seeds.any_in_code(text);
-    head.is_relevant = head.is_seed || may_all_be_relevant(planner.plan, planner.options) ||
-                       !front_ends.is_relevant || front_ends.is_relevant(file.path, text);
+    head.has_words = head.is_seed || !front_ends.is_relevant || front_ends.is_relevant(file.path, text);
+    head.is_relevant = head.has_words || may_all_be_relevant(planner.plan, planner.options);
     if (head.is_relevant) head.imports = imported_names(text);
     head.may_suppress = mentions_suppression(text);
     return head;
