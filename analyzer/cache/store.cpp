@@ -52,6 +52,7 @@ void write_record(SegmentWriter& out, const StoredHead& head, const Unit& unit) 
     out.value(head.is_seed);
     out.value(head.imports);
     out.value(head.mentions);
+    body_fields(out, head.outline);
     out.unit(unit);
     out.end_record();
 }
@@ -67,6 +68,7 @@ StoredHead read_head(RecordReader& in) {
     in.value(head.is_seed);
     in.value(head.imports);
     in.value(head.mentions);
+    body_fields(in, head.outline);
     head.facts = in.digest();
     return head;
 }

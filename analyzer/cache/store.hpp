@@ -16,10 +16,11 @@
 
 #include "analyzer/cache/codec.hpp"
 #include "analyzer/cache/inputs.hpp"
+#include "analyzer/cache/outline.hpp"
 
 namespace mp::lint {
 
-// The part of a record besides the unit. Only Python files use the last six fields.
+// The part of a record besides the unit. Only Python files use the last seven fields.
 struct StoredHead {
     std::string key;  // begins with the path of the main file and a zero byte
     Inputs inputs{};
@@ -31,6 +32,7 @@ struct StoredHead {
     bool is_seed = true;       // it starts the slice
     std::vector<std::uint64_t> imports{};  // hashes of the names it imports, sorted
     std::vector<std::string> mentions{};   // names of configuration files its code contains
+    Outline outline{};
 };
 
 // Writes a record, for a worker's output or for the store.

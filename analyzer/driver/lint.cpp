@@ -149,7 +149,7 @@ private:
         FactStore& store = memory_.store.emplace(store_path(plan, options_, directory),
                                                  options_.jobs.value_or(available_jobs()));
         Gatherer& gatherer = memory_.gatherer.emplace(planner, directory.empty() ? nullptr : &store);
-        timed("extract", [&] { gatherer.run(commands, results.slice()); });
+        timed("extract", [&] { gatherer.run(commands); });
         std::optional<Findings> findings = timed("cache", [&] {
             std::optional<Findings> same = results.same_facts(gatherer);
             if (!same) gatherer.read_facts();

@@ -12,7 +12,7 @@
 namespace mp::lint {
 namespace {
 
-enum RecordIndex : std::size_t { kInputs, kSlice, kUnits, kFindings, kLines };
+enum RecordIndex : std::size_t { kInputs, kUnits, kFindings, kLines };
 
 // Never the time of a directory.
 constexpr std::int64_t kNoTime = -1;
@@ -111,40 +111,6 @@ void write_all_inputs(SegmentWriter& out, const Plan& plan, const std::vector<Pl
         out.text(units[i].planned.key);
     }
     out.end_record();
-}
-
-void write_slice(SegmentWriter& out, const std::optional<LastSlice>& slice) {
-    out.value(slice.has_value());
-    if (slice) {
-        out.number(slice->files.size());
-        for (const LastSlice::File& f : slice->files) {
-            out.number(f.key);
-            out.number(f.links);
-            out.number(f.facts);
-            out.number(f.outline);
-            out.value(f.is_relevant);
-            out.value(f.in_slice);
-        }
-        out.value(slice->low_names);
-    }
-    out.end_record();
-}
-
-std::optional<LastSlice> read_slice(RecordReader in) {
-    bool any = false;
-    in.value(any);
-    LastSlice out;
-    for (std::uint64_t n = any ? in.number() : 0; n > 0 && in.ok; --n) {
-        LastSlice::File& f = out.files.emplace_back();
-        f.key = in.number();
-        f.links = in.number();
-        f.facts = in.number();
-        f.outline = in.number();
-        in.value(f.is_relevant);
-        in.value(f.in_slice);
-    }
-    if (any) in.value(out.low_names);
-    return any && in.ok ? std::optional(std::move(out)) : std::nullopt;
 }
 
 void write_units(SegmentWriter& out, const std::vector<GatheredUnit>& units) {
@@ -389,10 +355,7 @@ std::optional<CachedResults> ResultCache::unchanged(const std::vector<PlannedUni
     is_open_ = !path_.empty() && read_file(path_, bytes_) && segment_.open(bytes_);
     if (!is_open_) return std::nullopt;
     RecordReader inputs(segment_, segment_.record(kInputs));
-    if (!same_inputs(inputs, commands)) {
-        slice_ = read_slice(RecordReader(segment_, segment_.record(kSlice)));
-        return std::nullopt;
-    }
+    if (!same_inputs(inputs, commands)) return std::nullopt;
     RecordReader units(segment_, segment_.record(kUnits));
     CachedResults out{.units = read_units(units), .findings = {}};
     std::optional<Findings> findings = read_findings(nullptr);
@@ -420,7 +383,6 @@ void ResultCache::save(const std::vector<PlannedUnit>& commands, const Gatherer&
     if (path_.empty() || !gatherer.is_complete()) return;
     SegmentWriter out;
     write_all_inputs(out, planner_.plan, commands, gatherer);
-    write_slice(out, gatherer.slice());
     write_units(out, gatherer.units());
     FindingsWriter writer(out);
     writer.write(findings);

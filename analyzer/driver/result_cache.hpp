@@ -28,8 +28,6 @@ public:
 
     // The results of the last run, if every input of it is unchanged.
     std::optional<CachedResults> unchanged(const std::vector<PlannedUnit>& commands);
-    // The slice of the last run; nullptr: there was none. Known after unchanged().
-    const LastSlice* slice() const { return slice_ ? &*slice_ : nullptr; }
     // The findings of the last run on their present lines, if the program has the same facts.
     std::optional<Findings> same_facts(const Gatherer&);
     // Does nothing if a unit was lost or its inputs are not known.
@@ -45,7 +43,6 @@ private:
     std::string bytes_;
     Segment segment_;  // of bytes_
     bool is_open_ = false;
-    std::optional<LastSlice> slice_;
 };
 
 }  // namespace mp::lint

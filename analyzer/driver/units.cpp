@@ -9,6 +9,7 @@
 
 #include "analyzer/cache/directory.hpp"
 #include "analyzer/driver/discover.hpp"
+#include "analyzer/driver/python_reach.hpp"
 #include "analyzer/suppress/suppress.hpp"
 
 namespace mp::lint {
@@ -165,6 +166,7 @@ void UnitExtractor::extract_python(SegmentWriter& out, const PlannedUnit& planne
         unit = front_ends_.extract_python({.path = file.path, .module = file.module, .text = text});
     if (front_ends_.configuration_files && !unit.functions.empty())
         head.mentions = front_ends_.configuration_files(unit);
+    head.outline = outline_of(unit, file.module, planner_.seeds);
     write_record(out, head, unit);
 }
 
