@@ -53,13 +53,13 @@ std::uint32_t SegmentWriter::index_of(Symbol s) {
     return known->second;
 }
 
-std::uint32_t SegmentWriter::UnitTables::name(Symbol s) {
+std::uint32_t SegmentWriter::BodyTables::name(Symbol s) {
     const auto [known, added] = name_ordinals.try_emplace(s, static_cast<std::uint32_t>(names.size()));
     if (added) names.push_back(s);
     return known->second;
 }
 
-std::uint32_t SegmentWriter::UnitTables::line(Symbol file, std::uint32_t line) {
+std::uint32_t SegmentWriter::BodyTables::line(Symbol file, std::uint32_t line) {
     if (places.empty() || file != last_file) last_file_ordinal = name(last_file = file);
     const std::uint64_t place = std::uint64_t{last_file_ordinal} << 32 | line;
     if (!places.empty() && places[last] == place) return last;
@@ -69,7 +69,7 @@ std::uint32_t SegmentWriter::UnitTables::line(Symbol file, std::uint32_t line) {
 }
 
 // Lines are hashed by their file and their rank, so that swapped lines are another hash.
-std::uint64_t SegmentWriter::UnitTables::hash(std::string_view body) const {
+std::uint64_t SegmentWriter::BodyTables::hash(std::string_view body) const {
     std::vector<std::uint64_t> sorted = places, ranks;
     std::ranges::sort(sorted);
     for (const std::uint64_t place : places) {
@@ -90,45 +90,60 @@ std::uint64_t SegmentWriter::UnitTables::hash(std::string_view body) const {
 }
 
 void SegmentWriter::unit(const Unit& unit) {
-    const std::size_t start = body_.size();
-    facts_ = {};
-    in_unit_ = true;
+    begin_body();
     value(unit);
     value(unit.functions);
-    const std::size_t end = body_.size();
-    const std::uint64_t hash = facts_.hash(std::string_view(body_).substr(start));
+    end_meaning();
     value(unit.coverage);
     value(unit.dependencies);
-    in_unit_ = false;
-    const std::string body = body_.substr(start);
-    body_.resize(start);
-    write_tables(hash);
-    number(end - start);
-    body_ += body;
+    end_body();
 }
 
-void SegmentWriter::write_tables(std::uint64_t hash) {
-    number(hash);
-    number(facts_.places.size());
+void SegmentWriter::begin_body() {
+    tables_ = {};
+    tables_.start = body_.size();
+    in_body_ = true;
+}
+
+void SegmentWriter::end_meaning() {
+    tables_.meaning = body_.size() - tables_.start;
+    tables_.hash_of_meaning = tables_.hash(std::string_view(body_).substr(tables_.start));
+}
+
+std::vector<Line> SegmentWriter::end_body() {
+    in_body_ = false;
+    const std::string body = body_.substr(tables_.start);
+    body_.resize(tables_.start);
+    std::vector<Line> lines = write_tables();
+    number(tables_.meaning);
+    body_ += body;
+    return lines;
+}
+
+std::vector<Line> SegmentWriter::write_tables() {
+    std::vector<Line> lines;
+    number(tables_.hash_of_meaning);
+    number(tables_.places.size());
     Line last;
-    for (const std::uint64_t place : facts_.places) {
-        const Line now{facts_.names[place >> 32], static_cast<std::uint32_t>(place)};
+    for (const std::uint64_t place : tables_.places) {
+        const Line& now = lines.emplace_back(tables_.names[place >> 32], static_cast<std::uint32_t>(place));
         number(folded(now.line - last.line) << 1 | std::uint64_t{now.file != last.file});
         if (now.file != last.file) symbol(now.file);
         last = now;
     }
-    number(facts_.names.size());
-    for (const Symbol name : facts_.names) append_word(body_, index_of(name));
+    number(tables_.names.size());
+    for (const Symbol name : tables_.names) append_word(body_, index_of(name));
+    return lines;
 }
 
 void SegmentWriter::value(const SourceSpan& s) {
-    const std::uint32_t begin = facts_.line(s.file, s.line);
-    const std::uint32_t end = facts_.line(s.file, s.end_line);
-    number(folded(begin - facts_.last) << 1 | std::uint64_t{end != begin});
+    const std::uint32_t begin = tables_.line(s.file, s.line);
+    const std::uint32_t end = tables_.line(s.file, s.end_line);
+    number(folded(begin - tables_.last) << 1 | std::uint64_t{end != begin});
     number(s.column);
     if (end != begin) number(folded(end - begin));
     number(folded(s.end_column - s.column));
-    facts_.last = begin;
+    tables_.last = begin;
 }
 
 void SegmentWriter::value(const std::vector<std::uint64_t>& list) {
@@ -267,7 +282,7 @@ Digest RecordReader::digest() {
     return out;
 }
 
-const char* RecordReader::open_unit(const std::vector<Line>& lines) {
+const char* RecordReader::open_body(const std::vector<Line>& lines) {
     const std::uint64_t names = number();
     names_ = take(names > rest().size() ? ~std::uint64_t{0} : names * sizeof(std::uint32_t));
     lines_ = &lines;
@@ -277,7 +292,7 @@ const char* RecordReader::open_unit(const std::vector<Line>& lines) {
 }
 
 Unit RecordReader::shell(const std::vector<Line>& lines) {
-    const char* const end = open_unit(lines);
+    const char* const end = open_body(lines);
     Unit unit;
     value(unit);
     at_ = end;
@@ -287,7 +302,7 @@ Unit RecordReader::shell(const std::vector<Line>& lines) {
 }
 
 Unit RecordReader::unit(const std::vector<Line>& lines) {
-    (void)open_unit(lines);
+    (void)open_body(lines);
     Unit unit;
     value(unit);
     value(unit.functions);

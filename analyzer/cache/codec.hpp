@@ -97,6 +97,11 @@ class SegmentWriter {
 public:
     void end_record() { record_ends_.push_back(static_cast<std::uint32_t>(body_.size())); }
     void unit(const Unit&);
+    // What is written between them is a body: it refers to texts and lines by their ordinals. end_body() returns the
+    // lines. Up to end_meaning() it is hashed.
+    void begin_body();
+    void end_meaning();
+    std::vector<Line> end_body();
 
     void number(std::uint64_t value) {
         while (value >= 0x80) {
@@ -106,7 +111,7 @@ public:
         body_ += static_cast<char>(value);
     }
     void text(std::string_view);
-    void symbol(Symbol s) { number(in_unit_ ? facts_.name(s) : index_of(s)); }
+    void symbol(Symbol s) { number(in_body_ ? tables_.name(s) : index_of(s)); }
 
     template <class T>
     void value(const T& v) {
@@ -169,12 +174,15 @@ private:
         std::uint64_t mask_;
     };
 
-    // The texts and lines of the unit that is being written, by their ordinals.
-    struct UnitTables {
+    // The texts and lines of a body that is being written, by their ordinals.
+    struct BodyTables {
         std::uint32_t name(Symbol);
         std::uint32_t line(Symbol file, std::uint32_t line);
         std::uint64_t hash(std::string_view body) const;
 
+        std::size_t start = 0;    // of the body in `body_`
+        std::size_t meaning = 0;  // bytes of it that are hashed
+        std::uint64_t hash_of_meaning = 0;
         std::vector<Symbol> names;
         std::vector<std::uint64_t>
             places;              // lines: the ordinal of the file's name, and in the low half the line
@@ -186,7 +194,7 @@ private:
     };
 
     std::uint32_t index_of(Symbol);
-    void write_tables(std::uint64_t hash);
+    std::vector<Line> write_tables();
 
     std::string body_;
     std::string texts_;
@@ -194,8 +202,8 @@ private:
     std::vector<std::uint32_t> text_ends_;
     std::unordered_map<Symbol, std::uint32_t> indices_;
     std::unordered_map<std::string, std::uint32_t> own_texts_;
-    UnitTables facts_;
-    bool in_unit_ = false;
+    BodyTables tables_;
+    bool in_body_ = false;
 };
 
 // A segment at the start of `bytes`, which must outlive it. Texts are interned on first use. Several
@@ -263,11 +271,13 @@ public:
     }
     // The part of the record that is not read yet.
     std::string_view rest() const { return {at_, end_}; }
-    // A unit follows in three parts: its digest, then one of the others. The lines must outlive the reader.
+    // A unit follows in two parts: its digest, then itself or its shell. The lines must outlive the reader.
     Digest digest();
     Unit unit(const std::vector<Line>& lines);
     // The unit without functions and dependencies.
     Unit shell(const std::vector<Line>& lines);
+    // Begins to read a body, after its digest, with these lines. Returns where its meaning ends.
+    const char* open_body(const std::vector<Line>& lines);
 
     template <class T>
     void value(T& v) {
@@ -328,14 +338,12 @@ private:
     std::uint64_t long_number();
     Line line(std::uint64_t ordinal);
     std::string_view take(std::uint64_t bytes);
-    // Returns where the body ends.
-    const char* open_unit(const std::vector<Line>& lines);
 
     Segment& segment_;
     const char* at_;
     const char* end_;
-    std::string_view names_;                    // of the unit
-    const std::vector<Line>* lines_ = nullptr;  // of the unit; nullptr: outside of a unit
+    std::string_view names_;                    // of the body
+    const std::vector<Line>* lines_ = nullptr;  // of the body; nullptr: outside of a body
     std::uint32_t last_ = 0;                    // ordinal of the line of the last span
 };
 

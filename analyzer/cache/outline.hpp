@@ -15,20 +15,25 @@ struct Outline {
     struct Part {
         Symbol name;
         std::vector<Symbol> calls;
+        friend bool operator==(const Part&, const Part&) = default;
     };
     struct Alias {
         Symbol name;
         Symbol stands_for;
+        friend bool operator==(const Alias&, const Alias&) = default;
     };
     // A function whose result has a low dtype, or a context manager. `name` is the hash of its name.
     struct Export {
         std::uint64_t name = 0;
         bool low = false;
+        friend bool operator==(const Export&, const Export&) = default;
     };
     std::vector<Part> parts;
     std::vector<Alias> aliases;
     std::vector<Symbol> stars;  // modules whose names the file re-exports with `*`
     std::vector<Export> exports;
+
+    friend bool operator==(const Outline&, const Outline&) = default;
 };
 
 template <class V, Of<Outline::Part> F>
@@ -49,12 +54,12 @@ void fields(V& v, F& f) {
     v("low", f.low);
 }
 
-template <class Coder, Of<Outline> F>
-void body_fields(Coder& coder, F& outline) {
-    coder.value(outline.parts);
-    coder.value(outline.aliases);
-    coder.value(outline.stars);
-    coder.value(outline.exports);
+template <class V, Of<Outline> F>
+void fields(V& v, F& f) {
+    v("parts", f.parts);
+    v("aliases", f.aliases);
+    v("stars", f.stars);
+    v("exports", f.exports);
 }
 
 }  // namespace mp::lint

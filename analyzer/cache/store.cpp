@@ -44,15 +44,7 @@ bool write_all_or_nothing(int fd, const std::vector<std::string>& parts) {
 
 void write_record(SegmentWriter& out, const StoredHead& head, const Unit& unit) {
     out.text(head.key);
-    write_inputs(out, head.inputs);
-    out.value(head.has_facts);
-    out.value(head.may_suppress);
-    out.value(head.has_words);
-    out.value(head.is_relevant);
-    out.value(head.is_seed);
-    out.value(head.imports);
-    out.value(head.mentions);
-    body_fields(out, head.outline);
+    out.value(head);
     out.unit(unit);
     out.end_record();
 }
@@ -60,15 +52,7 @@ void write_record(SegmentWriter& out, const StoredHead& head, const Unit& unit) 
 StoredHead read_head(RecordReader& in) {
     StoredHead head;
     in.value(head.key);
-    head.inputs = read_inputs(in);
-    in.value(head.has_facts);
-    in.value(head.may_suppress);
-    in.value(head.has_words);
-    in.value(head.is_relevant);
-    in.value(head.is_seed);
-    in.value(head.imports);
-    in.value(head.mentions);
-    body_fields(in, head.outline);
+    in.value(head);
     head.facts = in.digest();
     return head;
 }

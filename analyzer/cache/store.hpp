@@ -35,6 +35,20 @@ struct StoredHead {
     Outline outline{};
 };
 
+// All but the key, which is read first, and the facts, which are read from the unit.
+template <class V, Of<StoredHead> F>
+void fields(V& v, F& f) {
+    v("inputs", f.inputs);
+    v("has_facts", f.has_facts, true);
+    v("may_suppress", f.may_suppress, true);
+    v("has_words", f.has_words, true);
+    v("is_relevant", f.is_relevant, true);
+    v("is_seed", f.is_seed, true);
+    v("imports", f.imports);
+    v("mentions", f.mentions);
+    v("outline", f.outline);
+}
+
 // Writes a record, for a worker's output or for the store.
 void write_record(SegmentWriter&, const StoredHead&, const Unit&);
 // The unit follows, for RecordReader::unit() or shell().

@@ -10,9 +10,49 @@
 #include "analyzer/driver/discover.hpp"
 
 namespace mp::lint {
+
+template <class V, Of<UnitResult> F>
+void fields(V& v, F& f) {
+    v("path", f.path);
+    v("state", f.state);
+    v("message", f.message);
+    v("headers", f.headers);
+    v("passes", f.passes);
+    v("coverage", f.coverage);
+    v("warnings", f.warnings);
+    v("may_suppress", f.may_suppress, true);
+}
+
+template <class V, Of<Note> F>
+void fields(V& v, F& f) {
+    v.place(f.span);
+    v("text", f.text);
+}
+
+template <class V, Of<Edit> F>
+void fields(V& v, F& f) {
+    v.place(f.at);
+    v("text", f.text);
+}
+
+// All but the rule, which refers to the list of rules.
+template <class V, Of<Finding> F>
+void fields(V& v, F& f) {
+    v.place(f.span);
+    v("severity", f.severity, Severity::warning);
+    v("message", f.message);
+    v("fix", f.fix);
+    v("notes", f.notes);
+    v("function", f.function);
+    v("edits", f.edits);
+    v("safe_edits", f.safe_edits);
+}
+
 namespace {
 
-enum RecordIndex : std::size_t { kInputs, kUnits, kFindings, kLines };
+enum RecordIndex : std::size_t { kInputs, kUnits, kFindings, kAnchors };
+
+using ProgramUnits = std::vector<const GatheredUnit*>;  // its units, in the order in which they are linked
 
 // Never the time of a directory.
 constexpr std::int64_t kNoTime = -1;
@@ -99,11 +139,11 @@ void write_all_inputs(SegmentWriter& out, const Plan& plan, const std::vector<Pl
     const std::size_t first = gatherer.first_python();
     out.text(plan_hash(plan, commands));
     for (std::size_t i = first; i < first + plan.python.size(); ++i)
-        write_id(out, units[i].head.inputs.files.front().id);
+        out.value(units[i].head.inputs.files.front().id);
     AllInputs inputs;
     for (std::size_t i = 0; i < units.size(); ++i)
         if (!is_planned_python(plan, i, first)) inputs.add(units[i].head.inputs);
-    write_inputs(out, inputs.all);
+    out.value(inputs.all);
     out.value(gatherer.absent());
     out.number(first - commands.size());
     for (std::size_t i = commands.size(); i < first; ++i) {
@@ -113,215 +153,77 @@ void write_all_inputs(SegmentWriter& out, const Plan& plan, const std::vector<Pl
     out.end_record();
 }
 
-void write_units(SegmentWriter& out, const std::vector<GatheredUnit>& units) {
-    out.number(units.size());
-    for (const GatheredUnit& unit : units) {
-        const UnitResult& u = unit.result;
-        out.text(u.path);
-        out.value(u.state);
-        out.text(u.message);
-        out.text(u.headers);
-        out.value(u.passes);
-        out.value(u.coverage);
-        out.value(u.warnings);
-        out.value(u.may_suppress);
-    }
-    out.end_record();
-}
-
-std::vector<UnitResult> read_units(RecordReader& in) {
-    std::vector<UnitResult> out;
-    for (std::uint64_t n = in.number(); n > 0 && in.ok; --n) {
-        UnitResult& u = out.emplace_back();
-        in.value(u.path);
-        in.value(u.state);
-        in.value(u.message);
-        in.value(u.headers);
-        in.value(u.passes);
-        in.value(u.coverage);
-        in.value(u.warnings);
-        in.value(u.may_suppress);
-        u.cached = true;
-    }
-    return out;
-}
-
-// The units of the program, in the order in which they are linked.
-std::vector<const GatheredUnit*> program_of(const Gatherer& gatherer) {
-    std::vector<const GatheredUnit*> out;
+ProgramUnits program_of(const Gatherer& gatherer) {
+    ProgramUnits out;
     for (const GatheredUnit& unit : gatherer.units())
         if (unit.in_program) out.push_back(&unit);
     return out;
 }
 
 // The other half of what findings are valid for: key_of() is the hash of the settings.
-std::uint64_t hash_of(const std::vector<const GatheredUnit*>& program) {
+std::uint64_t hash_of(const ProgramUnits& program) {
     std::vector<std::uint64_t> hashes;
     for (const GatheredUnit* unit : program)
         hashes.insert(hashes.end(), {hash_bytes(unit->planned.key), unit->head.facts.hash});
     return hash_bytes({reinterpret_cast<const char*>(hashes.data()), hashes.size() * sizeof hashes[0]});
 }
 
-// Writes findings. Their places refer to lines by index, and a line refers to the unit of the program and the
-// ordinal in its table of lines.
-class FindingsWriter {
-public:
-    explicit FindingsWriter(SegmentWriter& out) : out_(out) {}
-
-    void write(const Findings& findings) {
-        out_.number(findings.size());
-        for (const Finding& f : findings) write(f);
-        out_.end_record();
-    }
-
-    void write_lines(const std::vector<const GatheredUnit*>& program) {
-        std::vector<Anchor> anchors(lines_.size());
-        for (std::size_t u = 0; u < program.size(); ++u) anchor(u, program[u]->head.facts.lines, anchors);
-        out_.number(hash_of(program));
-        out_.number(lines_.size());
-        for (std::size_t i = 0; i < lines_.size(); ++i) {
-            out_.symbol(lines_[i].file);
-            out_.number(lines_[i].line);
-            out_.number(anchors[i].unit);
-            out_.number(anchors[i].ordinal);
-        }
-        out_.end_record();
-    }
-
-private:
-    // `unit` is counted from 1; 0: no fact of the program is on the line.
-    struct Anchor {
-        std::size_t unit = 0;
-        std::size_t ordinal = 0;
-    };
-    using Ordinals = std::unordered_map<std::uint32_t, std::size_t>;  // in `lines_`, by line
-
-    void write(const Finding& f) {
-        out_.text(f.rule);
-        out_.value(f.severity);
-        write(f.span);
-        out_.text(f.message);
-        out_.text(f.fix);
-        out_.number(f.notes.size());
-        for (const Note& note : f.notes) {
-            write(note.span);
-            out_.text(note.text);
-        }
-        out_.symbol(f.function);
-        out_.number(f.edits.size());
-        for (const Edit& edit : f.edits) {
-            write(edit.at);
-            out_.text(edit.text);
-        }
-        out_.value(f.safe_edits);
-    }
-    void write(const SourceSpan& span) {
-        write_line({span.file, span.line});
-        out_.number(span.column);
-        write_line({span.file, span.end_line});
-        out_.number(span.end_column);
-    }
-    void write_line(const Line& line) {
-        const auto [at, added] = cited_[line.file].try_emplace(line.line, lines_.size());
-        if (added) lines_.push_back(line);
-        out_.number(at->second);
-    }
-    void anchor(std::size_t unit, const std::vector<Line>& lines, std::vector<Anchor>& anchors) const {
-        const Ordinals* here = nullptr;
-        for (std::size_t i = 0; i < lines.size(); ++i) {
-            if (i == 0 || lines[i].file != lines[i - 1].file) {
-                const auto file = cited_.find(lines[i].file);
-                here = file == cited_.end() ? nullptr : &file->second;
-            }
-            const auto cited = here ? here->find(lines[i].line) : Ordinals::const_iterator{};
-            if (!here || cited == here->end() || anchors[cited->second].unit != 0) continue;
-            anchors[cited->second] = {.unit = unit + 1, .ordinal = i};
-        }
-    }
-
-    SegmentWriter& out_;
-    std::vector<Line> lines_;
-    std::unordered_map<Symbol, Ordinals> cited_;
+// Where a line is in the program: the unit, counted from 1, and the ordinal in its table of lines. No unit: no fact of
+// the program is on the line.
+struct Anchor {
+    std::uint64_t unit = 0;
+    std::uint64_t ordinal = 0;
 };
 
-// The lines that the findings of the last run cite: their present lines in `program`, or without one the lines of the
-// last run. Nothing if the facts of the program are not the same, or no fact is on a line.
-std::optional<std::vector<Line>> read_lines(RecordReader in,
-                                            const std::vector<const GatheredUnit*>* program) {
-    std::vector<Line> out;
-    const std::uint64_t hash = in.number();
-    if (program && hash != hash_of(*program)) return std::nullopt;
-    for (std::uint64_t n = in.number(); n > 0 && in.ok; --n) {
-        const Symbol file = in.symbol();
-        const auto line = static_cast<std::uint32_t>(in.number());
-        const std::uint64_t unit = in.number();
-        const std::uint64_t ordinal = in.number();
-        out.push_back({file, line});
-        if (!program || line == 0) continue;
-        if (unit == 0 || unit > program->size()) return std::nullopt;
-        const std::vector<Line>& lines = (*program)[unit - 1]->head.facts.lines;
-        if (ordinal >= lines.size()) return std::nullopt;
-        out.back() = lines[ordinal];
+std::vector<Anchor> anchors_of(const std::vector<Line>& cited, const ProgramUnits& program) {
+    std::unordered_map<Symbol, std::unordered_map<std::uint32_t, std::size_t>> indices;
+    for (std::size_t i = 0; i < cited.size(); ++i) indices[cited[i].file][cited[i].line] = i;
+    std::vector<Anchor> out(cited.size());
+    for (std::size_t u = 0; u < program.size(); ++u) {
+        const std::vector<Line>& lines = program[u]->head.facts.lines;
+        auto file = indices.end();
+        for (std::size_t i = 0; i < lines.size(); ++i) {
+            if (i == 0 || lines[i].file != lines[i - 1].file) file = indices.find(lines[i].file);
+            if (file == indices.end()) continue;
+            const auto index = file->second.find(lines[i].line);
+            if (index == file->second.end() || out[index->second].unit != 0) continue;
+            out[index->second] = {.unit = u + 1, .ordinal = i};
+        }
     }
-    return in.ok ? std::optional(std::move(out)) : std::nullopt;
+    return out;
 }
 
-class FindingsReader {
-public:
-    FindingsReader(RecordReader in, const std::vector<Line>& lines, const std::vector<const Rule*>& rules)
-        : in_(in), lines_(lines), rules_(rules) {}
+void write_findings(SegmentWriter& out, const ProgramUnits& program, const Findings& findings) {
+    std::vector<Symbol> rules;
+    for (const Finding& f : findings) rules.emplace_back(f.rule);
+    out.value(rules);
+    out.begin_body();
+    out.value(findings);
+    const std::vector<Line> lines = out.end_body();
+    out.end_record();
+    out.number(hash_of(program));
+    for (const Anchor& anchor : anchors_of(lines, program)) {
+        out.number(anchor.unit);
+        out.number(anchor.ordinal);
+    }
+    out.end_record();
+}
 
-    std::optional<Findings> read() {
-        Findings out;
-        for (std::uint64_t n = in_.number(); n > 0 && in_.ok; --n) out.push_back(finding());
-        return in_.ok ? std::optional(std::move(out)) : std::nullopt;
+// Moves the lines that findings cite to where they are in `program`. False if its facts are not those of the last run,
+// or if a line is not known.
+bool re_anchor(RecordReader anchors, const ProgramUnits& program, std::vector<Line>& cited) {
+    if (anchors.number() != hash_of(program)) return false;
+    for (Line& line : cited) {
+        const std::uint64_t unit = anchors.number();
+        const std::uint64_t ordinal = anchors.number();
+        if (line.line == 0) continue;
+        if (unit == 0 || unit > program.size()) return false;
+        const std::vector<Line>& lines = program[unit - 1]->head.facts.lines;
+        if (ordinal >= lines.size()) return false;
+        line = lines[ordinal];
     }
-
-private:
-    Finding finding() {
-        Finding f;
-        const auto rule = std::ranges::find(rules_, in_.text(), &Rule::id);
-        if (rule == rules_.end()) in_.ok = false;
-        if (in_.ok) f.rule = (*rule)->id;
-        in_.value(f.severity);
-        f.span = span();
-        in_.value(f.message);
-        in_.value(f.fix);
-        for (std::uint64_t n = in_.number(); n > 0 && in_.ok; --n) {
-            Note& note = f.notes.emplace_back();
-            note.span = span();
-            in_.value(note.text);
-        }
-        f.function = in_.symbol();
-        for (std::uint64_t n = in_.number(); n > 0 && in_.ok; --n) {
-            Edit& edit = f.edits.emplace_back();
-            edit.at = span();
-            in_.value(edit.text);
-        }
-        in_.value(f.safe_edits);
-        return f;
-    }
-    SourceSpan span() {
-        const Line begin = line();
-        const auto column = static_cast<std::uint32_t>(in_.number());
-        const Line end = line();
-        return {.file = begin.file,
-                .line = begin.line,
-                .column = column,
-                .end_line = end.line,
-                .end_column = static_cast<std::uint32_t>(in_.number())};
-    }
-    Line line() {
-        const std::uint64_t index = in_.number();
-        if (index < lines_.size()) return lines_[index];
-        in_.ok = false;
-        return {};
-    }
-
-    RecordReader in_;
-    const std::vector<Line>& lines_;
-    const std::vector<const Rule*>& rules_;
-};
+    return anchors.ok;
+}
 
 }  // namespace
 
@@ -335,8 +237,13 @@ bool ResultCache::same_inputs(RecordReader& in, const std::vector<PlannedUnit>& 
     const Plan& plan = planner_.plan;
     if (in.text() != plan_hash(plan, commands)) return false;
     bool same = true;
-    for (const PythonFile& f : plan.python) same = (read_id(in) == f.id) && same;
-    const Inputs inputs = read_inputs(in);
+    for (const PythonFile& f : plan.python) {
+        FileId id;
+        in.value(id);
+        same = same && id == f.id;
+    }
+    Inputs inputs;
+    in.value(inputs);
     std::vector<std::string> absent;
     in.value(absent);
     FileStates files;
@@ -357,7 +264,9 @@ std::optional<CachedResults> ResultCache::unchanged(const std::vector<PlannedUni
     RecordReader inputs(segment_, segment_.record(kInputs));
     if (!same_inputs(inputs, commands)) return std::nullopt;
     RecordReader units(segment_, segment_.record(kUnits));
-    CachedResults out{.units = read_units(units), .findings = {}};
+    CachedResults out;
+    units.value(out.units);
+    for (UnitResult& unit : out.units) unit.cached = true;
     std::optional<Findings> findings = read_findings(nullptr);
     if (!units.ok || !findings) return std::nullopt;
     out.findings = std::move(*findings);
@@ -366,16 +275,25 @@ std::optional<CachedResults> ResultCache::unchanged(const std::vector<PlannedUni
 }
 
 std::optional<Findings> ResultCache::same_facts(const Gatherer& gatherer) {
-    if (!is_open_ || !gatherer.is_complete()) return std::nullopt;
-    const std::vector<const GatheredUnit*> program = program_of(gatherer);
-    return read_findings(&program);
+    return is_open_ && gatherer.is_complete() ? read_findings(&gatherer) : std::nullopt;
 }
 
-std::optional<Findings> ResultCache::read_findings(const std::vector<const GatheredUnit*>* program) {
-    const std::optional<std::vector<Line>> lines =
-        read_lines(RecordReader(segment_, segment_.record(kLines)), program);
-    if (!lines) return std::nullopt;
-    return FindingsReader(RecordReader(segment_, segment_.record(kFindings)), *lines, rules_).read();
+std::optional<Findings> ResultCache::read_findings(const Gatherer* now) {
+    RecordReader in(segment_, segment_.record(kFindings));
+    std::vector<Symbol> ids;
+    in.value(ids);
+    std::vector<Line> lines = in.digest().lines;
+    if (now && !re_anchor(RecordReader(segment_, segment_.record(kAnchors)), program_of(*now), lines))
+        return std::nullopt;
+    in.open_body(lines);
+    Findings out;
+    in.value(out);
+    for (std::size_t i = 0; in.ok && i < out.size(); ++i) {
+        const auto rule = i < ids.size() ? std::ranges::find(rules_, ids[i].str(), &Rule::id) : rules_.end();
+        if (rule == rules_.end()) return std::nullopt;
+        out[i].rule = (*rule)->id;
+    }
+    return in.ok ? std::optional(std::move(out)) : std::nullopt;
 }
 
 void ResultCache::save(const std::vector<PlannedUnit>& commands, const Gatherer& gatherer,
@@ -383,10 +301,11 @@ void ResultCache::save(const std::vector<PlannedUnit>& commands, const Gatherer&
     if (path_.empty() || !gatherer.is_complete()) return;
     SegmentWriter out;
     write_all_inputs(out, planner_.plan, commands, gatherer);
-    write_units(out, gatherer.units());
-    FindingsWriter writer(out);
-    writer.write(findings);
-    writer.write_lines(program_of(gatherer));
+    std::vector<UnitResult> units;
+    for (const GatheredUnit& unit : gatherer.units()) units.push_back(unit.result);
+    out.value(units);
+    out.end_record();
+    write_findings(out, program_of(gatherer), findings);
     replace_file(path_, out.take());  // on failure the next run is only slower
 }
 

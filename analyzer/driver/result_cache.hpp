@@ -34,7 +34,7 @@ public:
     void save(const std::vector<PlannedUnit>& commands, const Gatherer&, const Findings&) const;
 
 private:
-    std::optional<Findings> read_findings(const std::vector<const GatheredUnit*>* program);
+    std::optional<Findings> read_findings(const Gatherer* now);
     bool same_inputs(RecordReader&, const std::vector<PlannedUnit>& commands);
 
     UnitPlanner& planner_;
