@@ -1,7 +1,6 @@
 #include "analyzer/driver/python_reach.hpp"
 
 #include <algorithm>
-#include <iterator>
 #include <string>
 #include <utility>
 
@@ -255,12 +254,16 @@ bool PythonReach::is_below_a_root(Symbol called) const {
 
 void PythonReach::follow_calls(std::size_t file, const std::vector<Outline::Part>& parts) {
     File& at = files_[file];
+    std::vector<Symbol> calls;
     for (const Outline::Part& outlined : parts) {
-        const auto leads_here = [this](Symbol called) { return is_below_a_root(called); };
-        if (std::ranges::none_of(outlined.calls, leads_here)) continue;
+        calls.clear();
+        for (const Symbol called : outlined.calls)
+            if (is_below_a_root(called)) calls.push_back(called);
+        if (calls.empty()) continue;
         Name* part = at.parts.emplace_back(&name(outlined.name));
         const bool runs = at.whole || part->reached || part->text.ends_with("<module>");
-        std::ranges::copy_if(outlined.calls, std::back_inserter(runs ? calls_ : part->calls), leads_here);
+        std::vector<Symbol>& to = runs ? calls_ : part->calls;
+        to.insert(to.end(), calls.begin(), calls.end());
     }
 }
 
