@@ -17,6 +17,8 @@ std::string_view name_of(Severity);  // "note", "warning", "error"
 struct Edit {
     SourceSpan at;
     std::string text;
+
+    friend bool operator==(const Edit&, const Edit&) = default;
 };
 
 struct Finding {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <utility>
 
 #include <xxhash.h>
@@ -52,15 +53,97 @@ std::uint32_t SegmentWriter::index_of(Symbol s) {
     return known->second;
 }
 
+std::uint32_t SegmentWriter::BodyTables::name(Symbol s) {
+    const auto [known, added] = name_ordinals.try_emplace(s, static_cast<std::uint32_t>(names.size()));
+    if (added) names.push_back(s);
+    return known->second;
+}
+
+std::uint32_t SegmentWriter::BodyTables::line(Symbol file, std::uint32_t line) {
+    if (places.empty() || file != last_file) last_file_ordinal = name(last_file = file);
+    const std::uint64_t place = std::uint64_t{last_file_ordinal} << 32 | line;
+    if (!places.empty() && places[last] == place) return last;
+    const auto [known, added] = place_ordinals.try_emplace(place, static_cast<std::uint32_t>(places.size()));
+    if (added) places.push_back(place);
+    return known->second;
+}
+
+// Lines are hashed by their file and their rank, so that swapped lines are another hash.
+std::uint64_t SegmentWriter::BodyTables::hash(std::string_view body) const {
+    std::vector<std::uint64_t> sorted = places, ranks;
+    std::ranges::sort(sorted);
+    for (const std::uint64_t place : places) {
+        const auto rank = std::ranges::lower_bound(sorted, place) - sorted.begin();
+        ranks.push_back(place >> 32 << 32 | static_cast<std::uint64_t>(rank));
+    }
+    const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(), XXH3_freeState);
+    XXH3_64bits_reset(state.get());
+    XXH3_64bits_update(state.get(), body.data(), body.size());
+    XXH3_64bits_update(state.get(), ranks.data(), ranks.size() * sizeof ranks[0]);
+    for (const Symbol name : names) {
+        const std::string_view text = name.str();
+        const std::uint64_t size = text.size();
+        XXH3_64bits_update(state.get(), &size, sizeof size);
+        XXH3_64bits_update(state.get(), text.data(), text.size());
+    }
+    return XXH3_64bits_digest(state.get());
+}
+
+void SegmentWriter::unit(const Unit& unit) {
+    begin_body();
+    value(unit);
+    value(unit.functions);
+    end_meaning();
+    value(unit.coverage);
+    value(unit.dependencies);
+    end_body();
+}
+
+void SegmentWriter::begin_body() {
+    tables_ = {};
+    tables_.start = body_.size();
+    in_body_ = true;
+}
+
+void SegmentWriter::end_meaning() {
+    tables_.meaning = body_.size() - tables_.start;
+    tables_.hash_of_meaning = tables_.hash(std::string_view(body_).substr(tables_.start));
+}
+
+std::vector<Line> SegmentWriter::end_body() {
+    in_body_ = false;
+    const std::string body = body_.substr(tables_.start);
+    body_.resize(tables_.start);
+    std::vector<Line> lines = write_tables();
+    number(tables_.meaning);
+    body_ += body;
+    return lines;
+}
+
+std::vector<Line> SegmentWriter::write_tables() {
+    std::vector<Line> lines;
+    number(tables_.hash_of_meaning);
+    number(tables_.places.size());
+    Line last;
+    for (const std::uint64_t place : tables_.places) {
+        const Line& now = lines.emplace_back(tables_.names[place >> 32], static_cast<std::uint32_t>(place));
+        number(folded(now.line - last.line) << 1 | std::uint64_t{now.file != last.file});
+        if (now.file != last.file) symbol(now.file);
+        last = now;
+    }
+    number(tables_.names.size());
+    for (const Symbol name : tables_.names) append_word(body_, index_of(name));
+    return lines;
+}
+
 void SegmentWriter::value(const SourceSpan& s) {
-    const bool other_file = s.file != last_.file;
-    const bool lines = s.end_line != s.line;
-    number(folded(s.line - last_.line) << 2 | std::uint64_t{other_file} << 1 | std::uint64_t{lines});
-    if (other_file) symbol(s.file);
+    const std::uint32_t begin = tables_.line(s.file, s.line);
+    const std::uint32_t end = tables_.line(s.file, s.end_line);
+    number(folded(begin - tables_.last) << 1 | std::uint64_t{end != begin});
     number(s.column);
-    if (lines) number(folded(s.end_line - s.line));
+    if (end != begin) number(folded(end - begin));
     number(folded(s.end_column - s.column));
-    last_ = s;
+    tables_.last = begin;
 }
 
 void SegmentWriter::value(const std::vector<std::uint64_t>& list) {
@@ -146,41 +229,87 @@ std::string_view Segment::text(std::uint64_t index) const {
     return interned[0];
 }
 
-std::uint64_t RecordReader::long_number(const char*& at) {
+std::uint64_t RecordReader::long_number() {
     std::uint64_t value = 0;
-    for (unsigned shift = 0; shift < 64 && at != end_; shift += 7) {
-        const auto byte = static_cast<unsigned char>(*at++);
+    for (unsigned shift = 0; shift < 64 && at_ != end_; shift += 7) {
+        const auto byte = static_cast<unsigned char>(*at_++);
         value |= std::uint64_t{byte & 0x7fu} << shift;
         if (byte < 0x80) return value;
     }
     ok = false;
-    at = end_;
+    at_ = end_;
     return 0;
 }
 
+Line RecordReader::line(std::uint64_t ordinal) {
+    if (lines_ && ordinal < lines_->size()) return (*lines_)[ordinal];
+    ok = false;
+    return {};
+}
+
 void RecordReader::value(SourceSpan& s) {
-    // Nearly all spans are on one line near the last span of the same file: three small numbers.
-    if (end_ - at_ >= 3 && ((at_[0] | at_[1] | at_[2]) & 0x80) == 0 && (at_[0] & 3) == 0) {
-        last_.line += unfolded(static_cast<std::uint64_t>(at_[0]) >> 2);
-        const auto column = static_cast<std::uint32_t>(at_[1]);
-        s = {.file = last_.file,
-             .line = last_.line,
-             .column = column,
-             .end_line = last_.line,
-             .end_column = column + unfolded(static_cast<std::uint64_t>(at_[2]))};
-        at_ += 3;
-        return;
+    const std::uint64_t head = number();
+    last_ += unfolded(head >> 1);
+    const Line begin = line(last_);
+    s.file = begin.file;
+    s.line = begin.line;
+    s.column = static_cast<std::uint32_t>(number());
+    s.end_line = head & 1 ? line(last_ + unfolded(number())).line : s.line;
+    s.end_column = s.column + unfolded(number());
+}
+
+std::string_view RecordReader::take(std::uint64_t bytes) {
+    if (bytes > static_cast<std::size_t>(end_ - at_)) ok = false;
+    if (!ok) return {};
+    const char* const begin = at_;
+    at_ += bytes;
+    return {begin, at_};
+}
+
+Digest RecordReader::digest() {
+    Digest out{.hash = number(), .lines = {}};
+    const std::uint64_t count = number();
+    if (count > static_cast<std::size_t>(end_ - at_)) ok = false;  // every line takes a byte
+    if (!ok) return out;
+    out.lines.reserve(count);
+    Line last;
+    for (std::uint64_t n = 0; n < count && ok; ++n) {
+        const std::uint64_t head = number();
+        if (head & 1) last.file = symbol();
+        last.line += unfolded(head >> 1);
+        out.lines.push_back(last);
     }
-    const char* at = at_;
-    const std::uint64_t head = number(at);
-    s.file = head & 2 ? segment_.symbol(number(at)) : last_.file;
-    s.line = last_.line + unfolded(head >> 2);
-    s.column = static_cast<std::uint32_t>(number(at));
-    s.end_line = s.line + (head & 1 ? unfolded(number(at)) : 0);
-    s.end_column = s.column + unfolded(number(at));
-    last_.file = s.file;
-    last_.line = s.line;
-    at_ = at;
+    return out;
+}
+
+const char* RecordReader::open_body(const std::vector<Line>& lines) {
+    const std::uint64_t names = number();
+    names_ = take(names > rest().size() ? ~std::uint64_t{0} : names * sizeof(std::uint32_t));
+    lines_ = &lines;
+    const std::uint64_t size = number();
+    if (size > rest().size()) ok = false;
+    return ok ? at_ + size : end_;
+}
+
+Unit RecordReader::shell(const std::vector<Line>& lines) {
+    const char* const end = open_body(lines);
+    Unit unit;
+    value(unit);
+    at_ = end;
+    value(unit.coverage);
+    if (!ok) unit = {};
+    return unit;
+}
+
+Unit RecordReader::unit(const std::vector<Line>& lines) {
+    (void)open_body(lines);
+    Unit unit;
+    value(unit);
+    value(unit.functions);
+    value(unit.coverage);
+    value(unit.dependencies);
+    if (!ok) unit = {};
+    return unit;
 }
 
 void RecordReader::value(std::vector<std::uint64_t>& list) {
@@ -191,29 +320,6 @@ void RecordReader::value(std::vector<std::uint64_t>& list) {
     const std::size_t bytes = list.size() * sizeof(std::uint64_t);
     if (bytes > 0) std::memcpy(list.data(), at_, bytes);
     at_ += bytes;
-}
-
-void write_unit(SegmentWriter& out, const Unit& unit) {
-    out.value(unit);
-    out.value(unit.coverage);
-    out.value(unit.dependencies);
-    out.value(unit.functions);
-}
-
-Unit read_shell(RecordReader& in) {
-    Unit unit;
-    in.value(unit);
-    in.value(unit.coverage);
-    if (!in.ok) unit = {};
-    return unit;
-}
-
-Unit read_unit(RecordReader& in) {
-    Unit unit = read_shell(in);
-    in.value(unit.dependencies);
-    in.value(unit.functions);
-    if (!in.ok) unit = {};
-    return unit;
 }
 
 }  // namespace mp::lint

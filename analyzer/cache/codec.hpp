@@ -12,8 +12,15 @@
 //
 // A record is a sequence of varints. A fact is a mask with a bit for each field that is not at its
 // default, then the values of those fields: most fields are at their default, and a large program has a
-// million facts. A span begins with its distance from the span before it in the record. Hashes in lists
-// take eight bytes each.
+// million facts. Hashes in lists take eight bytes each.
+//
+// The facts of a unit are stored as a table of lines and a body. The body refers to texts and lines by their
+// ordinals in the unit, counted in the order of first use:
+//   hash:u64                 of the body and its texts, and of the order of the lines
+//   lines * {file, line}
+//   names:varint  names * { text:u32 }   the texts of the segment that the body uses
+//   size:varint   body       then coverage and dependencies, which are not hashed
+// An edit that only moves lines changes the table of lines alone.
 
 #include <atomic>
 #include <concepts>
@@ -28,6 +35,21 @@
 #include "analyzer/facts/fields.hpp"
 
 namespace mp::lint {
+
+// A line to which facts of a unit refer. The line 0 is unknown.
+struct Line {
+    Symbol file;
+    std::uint32_t line = 0;
+    friend bool operator==(const Line&, const Line&) = default;
+};
+
+// What a unit's facts mean, and where they are. Two versions of a unit with the same hash differ at most in lines,
+// and the same ordinal in `lines` is the same place: a comment, a docstring, a blank line was edited, or a constant
+// that no fact contains. Coverage and dependencies are not hashed, because no rule reads them.
+struct Digest {
+    std::uint64_t hash = 0;
+    std::vector<Line> lines;  // in the order of first use
+};
 
 // Forwards every field of fields.hpp to To::field(value, default).
 template <class To>
@@ -73,10 +95,13 @@ private:
 // Writes values. Each text is stored once per segment.
 class SegmentWriter {
 public:
-    void end_record() {
-        record_ends_.push_back(static_cast<std::uint32_t>(body_.size()));
-        last_ = {};
-    }
+    void end_record() { record_ends_.push_back(static_cast<std::uint32_t>(body_.size())); }
+    void unit(const Unit&);
+    // What is written between them is a body: it refers to texts and lines by their ordinals. end_body() returns the
+    // lines. Up to end_meaning() it is hashed.
+    void begin_body();
+    void end_meaning();
+    std::vector<Line> end_body();
 
     void number(std::uint64_t value) {
         while (value >= 0x80) {
@@ -86,7 +111,7 @@ public:
         body_ += static_cast<char>(value);
     }
     void text(std::string_view);
-    void symbol(Symbol s) { number(index_of(s)); }
+    void symbol(Symbol s) { number(in_body_ ? tables_.name(s) : index_of(s)); }
 
     template <class T>
     void value(const T& v) {
@@ -149,7 +174,27 @@ private:
         std::uint64_t mask_;
     };
 
+    // The texts and lines of a body that is being written, by their ordinals.
+    struct BodyTables {
+        std::uint32_t name(Symbol);
+        std::uint32_t line(Symbol file, std::uint32_t line);
+        std::uint64_t hash(std::string_view body) const;
+
+        std::size_t start = 0;    // of the body in `body_`
+        std::size_t meaning = 0;  // bytes of it that are hashed
+        std::uint64_t hash_of_meaning = 0;
+        std::vector<Symbol> names;
+        std::vector<std::uint64_t>
+            places;              // lines: the ordinal of the file's name, and in the low half the line
+        std::uint32_t last = 0;  // ordinal of the line of the last span
+        Symbol last_file;
+        std::uint32_t last_file_ordinal = 0;
+        std::unordered_map<Symbol, std::uint32_t> name_ordinals;
+        std::unordered_map<std::uint64_t, std::uint32_t> place_ordinals;
+    };
+
     std::uint32_t index_of(Symbol);
+    std::vector<Line> write_tables();
 
     std::string body_;
     std::string texts_;
@@ -157,7 +202,8 @@ private:
     std::vector<std::uint32_t> text_ends_;
     std::unordered_map<Symbol, std::uint32_t> indices_;
     std::unordered_map<std::string, std::uint32_t> own_texts_;
-    SourceSpan last_;
+    BodyTables tables_;
+    bool in_body_ = false;
 };
 
 // A segment at the start of `bytes`, which must outlive it. Texts are interned on first use. Several
@@ -204,11 +250,34 @@ public:
     RecordReader(Segment& segment, std::string_view record)
         : segment_(segment), at_(record.data()), end_(at_ + record.size()) {}
 
-    std::uint64_t number() { return number(at_); }
+    // Nearly all numbers take one or two bytes.
+    std::uint64_t number() {
+        if (end_ - at_ >= 2) [[likely]] {
+            const auto first = static_cast<unsigned char>(at_[0]);
+            const auto second = static_cast<unsigned char>(at_[1]);
+            if (first < 0x80) return ++at_, first;
+            if (second < 0x80) return at_ += 2, (first & 0x7fu) | second << 7;
+        }
+        return long_number();
+    }
     std::string_view text() { return segment_.text(number()); }
-    Symbol symbol() { return segment_.symbol(number()); }
+    Symbol symbol() {
+        const std::uint64_t index = number();
+        if (!lines_) return segment_.symbol(index);
+        if (index >= names_.size() / sizeof(std::uint32_t)) return {};
+        std::uint32_t text = 0;
+        std::memcpy(&text, names_.data() + index * sizeof text, sizeof text);
+        return segment_.symbol(text);
+    }
     // The part of the record that is not read yet.
     std::string_view rest() const { return {at_, end_}; }
+    // A unit follows in two parts: its digest, then itself or its shell. The lines must outlive the reader.
+    Digest digest();
+    Unit unit(const std::vector<Line>& lines);
+    // The unit without functions and dependencies.
+    Unit shell(const std::vector<Line>& lines);
+    // Begins to read a body, after its digest, with these lines. Returns where its meaning ends.
+    const char* open_body(const std::vector<Line>& lines);
 
     template <class T>
     void value(T& v) {
@@ -266,27 +335,16 @@ private:
         std::uint64_t mask_;
     };
 
-    // Nearly all numbers take one or two bytes. `at` may be a copy of at_, which the compiler keeps in a register.
-    std::uint64_t number(const char*& at) {
-        if (end_ - at >= 2) [[likely]] {
-            const auto first = static_cast<unsigned char>(at[0]);
-            const auto second = static_cast<unsigned char>(at[1]);
-            if (first < 0x80) return ++at, first;
-            if (second < 0x80) return at += 2, (first & 0x7fu) | second << 7;
-        }
-        return long_number(at);
-    }
-    std::uint64_t long_number(const char*& at);
+    std::uint64_t long_number();
+    Line line(std::uint64_t ordinal);
+    std::string_view take(std::uint64_t bytes);
 
     Segment& segment_;
     const char* at_;
     const char* end_;
-    SourceSpan last_;
+    std::string_view names_;                    // of the body
+    const std::vector<Line>* lines_ = nullptr;  // of the body; nullptr: outside of a body
+    std::uint32_t last_ = 0;                    // ordinal of the line of the last span
 };
-
-void write_unit(SegmentWriter&, const Unit&);
-// The unit without functions and dependencies, which come last; read_unit() reads all.
-Unit read_shell(RecordReader&);
-Unit read_unit(RecordReader&);
 
 }  // namespace mp::lint

@@ -101,54 +101,6 @@ std::vector<InputDirectory> directories_of(const Names& relevant, std::vector<st
 
 }  // namespace
 
-void write_id(SegmentWriter& out, const FileId& id) {
-    out.number(id.size);
-    out.value(id.mtime_ns);
-    out.number(id.inode);
-}
-
-FileId read_id(RecordReader& in) {
-    FileId id;
-    id.size = in.number();
-    in.value(id.mtime_ns);
-    id.inode = in.number();
-    return id;
-}
-
-void write_inputs(SegmentWriter& out, const Inputs& inputs) {
-    out.number(inputs.files.size());
-    for (const InputFile& f : inputs.files) {
-        out.symbol(f.path);
-        write_id(out, f.id);
-        out.number(f.hash);
-    }
-    out.value(inputs.missing);
-    out.number(inputs.directories.size());
-    for (const InputDirectory& d : inputs.directories) {
-        out.symbol(d.path);
-        out.value(d.mtime_ns);
-        out.number(d.names);
-    }
-}
-
-Inputs read_inputs(RecordReader& in) {
-    Inputs out;
-    for (std::uint64_t n = in.number(); n > 0 && in.ok; --n) {
-        InputFile& f = out.files.emplace_back();
-        f.path = in.symbol();
-        f.id = read_id(in);
-        f.hash = in.number();
-    }
-    in.value(out.missing);
-    for (std::uint64_t n = in.number(); n > 0 && in.ok; --n) {
-        InputDirectory& d = out.directories.emplace_back();
-        d.path = in.symbol();
-        in.value(d.mtime_ns);
-        d.names = in.number();
-    }
-    return out;
-}
-
 InputsMatch match_inputs(Inputs& inputs, FileStates& files) {
     bool touched = false;
     if (!match_files(inputs, files, touched) || !match_directories(inputs, files, touched))

@@ -11,9 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "analyzer/cache/codec.hpp"
 #include "analyzer/cache/file_state.hpp"
-#include "analyzer/facts/model.hpp"
+#include "analyzer/facts/fields.hpp"
 
 namespace mp::lint {
 
@@ -21,6 +20,8 @@ struct InputFile {
     Symbol path;
     FileId id;  // mtime_ns 0: too fresh to be trusted, the content is compared
     std::uint64_t hash = 0;
+
+    friend bool operator==(const InputFile&, const InputFile&) = default;
 };
 
 // A directory in which a new file could change what an #include finds.
@@ -28,19 +29,45 @@ struct InputDirectory {
     Symbol path;
     std::int64_t mtime_ns = 0;
     std::uint64_t names = 0;  // hash of the names in it that an #include of the unit could begin with
+
+    friend bool operator==(const InputDirectory&, const InputDirectory&) = default;
 };
 
 struct Inputs {
     std::vector<InputFile> files;
     std::vector<Symbol> missing;  // headers that were not found
     std::vector<InputDirectory> directories;
+
+    friend bool operator==(const Inputs&, const Inputs&) = default;
 };
 
-void write_id(SegmentWriter&, const FileId&);
-FileId read_id(RecordReader&);
+template <class V, Of<FileId> F>
+void fields(V& v, F& f) {
+    v("size", f.size);
+    v("mtime_ns", f.mtime_ns);
+    v("inode", f.inode);
+}
 
-void write_inputs(SegmentWriter&, const Inputs&);
-Inputs read_inputs(RecordReader&);
+template <class V, Of<InputFile> F>
+void fields(V& v, F& f) {
+    v.title(f.path);
+    v("id", f.id);
+    v("hash", f.hash);
+}
+
+template <class V, Of<InputDirectory> F>
+void fields(V& v, F& f) {
+    v.title(f.path);
+    v("mtime_ns", f.mtime_ns);
+    v("names", f.names);
+}
+
+template <class V, Of<Inputs> F>
+void fields(V& v, F& f) {
+    v("files", f.files);
+    v("missing", f.missing);
+    v("directories", f.directories);
+}
 
 enum class InputsMatch : std::uint8_t { changed, same, touched };
 

@@ -44,43 +44,16 @@ bool write_all_or_nothing(int fd, const std::vector<std::string>& parts) {
 
 void write_record(SegmentWriter& out, const StoredHead& head, const Unit& unit) {
     out.text(head.key);
-    write_inputs(out, head.inputs);
-    out.number(head.facts.hash);
-    out.number(head.facts.lines.size());
-    for (const FileLines& table : head.facts.lines) {
-        out.symbol(table.file);
-        out.number(table.lines.size());
-        std::uint32_t last = 0;
-        for (const std::uint32_t line : table.lines) out.number(line - std::exchange(last, line));
-    }
-    out.value(head.has_facts);
-    out.value(head.may_suppress);
-    out.value(head.is_relevant);
-    out.value(head.is_seed);
-    out.value(head.imports);
-    out.value(head.mentions);
-    write_unit(out, unit);
+    out.value(head);
+    out.unit(unit);
     out.end_record();
 }
 
 StoredHead read_head(RecordReader& in) {
     StoredHead head;
     in.value(head.key);
-    head.inputs = read_inputs(in);
-    head.facts.hash = in.number();
-    for (std::uint64_t files = in.number(); files > 0 && in.ok; --files) {
-        FileLines& table = head.facts.lines.emplace_back();
-        table.file = in.symbol();
-        std::uint32_t line = 0;
-        for (std::uint64_t lines = in.number(); lines > 0 && in.ok; --lines)
-            table.lines.push_back(line += static_cast<std::uint32_t>(in.number()));
-    }
-    in.value(head.has_facts);
-    in.value(head.may_suppress);
-    in.value(head.is_relevant);
-    in.value(head.is_seed);
-    in.value(head.imports);
-    in.value(head.mentions);
+    in.value(head);
+    head.facts = in.digest();
     return head;
 }
 
@@ -155,7 +128,7 @@ Unit FactStore::read_shell(std::string_view key) {
     const auto found = records_.find(key);
     if (found == records_.end()) return {};
     RecordReader in(*found->second.segment, found->second.unit);
-    return lint::read_shell(in);
+    return in.shell(found->second.head.facts.lines);
 }
 
 Unit FactStore::read(std::string_view key) {
@@ -167,7 +140,7 @@ Unit FactStore::read(std::string_view key) {
 
 Unit FactStore::read(const Record& record) {
     RecordReader in(*record.segment, record.unit);
-    return read_unit(in);
+    return in.unit(record.head.facts.lines);
 }
 
 bool FactStore::read_ahead() {

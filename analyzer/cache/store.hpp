@@ -15,27 +15,43 @@
 #include <vector>
 
 #include "analyzer/cache/codec.hpp"
-#include "analyzer/cache/digest.hpp"
 #include "analyzer/cache/inputs.hpp"
+#include "analyzer/cache/outline.hpp"
 
 namespace mp::lint {
 
-// The part of a record besides the unit. Only Python files use the last five fields.
+// The part of a record besides the unit. Only Python files use the last seven fields.
 struct StoredHead {
     std::string key;  // begins with the path of the main file and a zero byte
     Inputs inputs{};
-    Digest facts{};
+    Digest facts{};            // of the unit, from which write_record() computes it
     bool has_facts = true;     // false: the file was outside the slice, so only its text was scanned
     bool may_suppress = true;  // its text may contain a suppression comment
-    bool is_relevant = true;   // its tree can have facts
+    bool has_words = true;     // its text has words of the front end or of a rule
+    bool is_relevant = true;   // its tree can have facts: it has words, or the program has native code
     bool is_seed = true;       // it starts the slice
     std::vector<std::uint64_t> imports{};  // hashes of the names it imports, sorted
     std::vector<std::string> mentions{};   // names of configuration files its code contains
+    Outline outline{};
 };
+
+// All but the key, which is read first, and the facts, which are read from the unit.
+template <class V, Of<StoredHead> F>
+void fields(V& v, F& f) {
+    v("inputs", f.inputs);
+    v("has_facts", f.has_facts, true);
+    v("may_suppress", f.may_suppress, true);
+    v("has_words", f.has_words, true);
+    v("is_relevant", f.is_relevant, true);
+    v("is_seed", f.is_seed, true);
+    v("imports", f.imports);
+    v("mentions", f.mentions);
+    v("outline", f.outline);
+}
 
 // Writes a record, for a worker's output or for the store.
 void write_record(SegmentWriter&, const StoredHead&, const Unit&);
-// The unit follows, for read_shell() or read_unit().
+// The unit follows, for RecordReader::unit() or shell().
 StoredHead read_head(RecordReader&);
 
 class FactStore {

@@ -193,16 +193,11 @@ Symbol Usrs::of_lambda(const clang::CXXRecordDecl& closure) {
     while (scope && !scope->isFunctionOrMethod() && !scope->isFileContext()) scope = scope->getParent();
     const auto* around = llvm::dyn_cast_or_null<clang::FunctionDecl>(scope);
     if (!around) return Symbol("c:@lambda@" + place(closure.getLocation(), context, true));
-    std::string usr(of(*around).str());
-    usr += "@lambda@" + place(closure.getLocation(), context, false);
-    if (const unsigned n = ordinal(closure, *around)) usr += "#" + std::to_string(n);
-    return Symbol(usr);
-}
-
-unsigned Usrs::ordinal(const clang::CXXRecordDecl& closure, const clang::FunctionDecl& around) {
-    if (!numbered_.contains(&around)) number_lambdas(around);
+    if (!numbered_.contains(around)) number_lambdas(*around);
     const auto found = ordinals_.find(&closure);
-    return found == ordinals_.end() ? 0 : found->second;
+    const std::string which = found == ordinals_.end() ? place(closure.getLocation(), context, false)
+                                                       : std::to_string(found->second);
+    return Symbol(std::string(of(*around).str()) + "@lambda@" + which);
 }
 
 void Usrs::number_lambdas(const clang::FunctionDecl& around) {
@@ -210,12 +205,8 @@ void Usrs::number_lambdas(const clang::FunctionDecl& around) {
     const clang::FunctionDecl* definition = nullptr;
     llvm::SmallVector<const clang::LambdaExpr*, 8> lambdas;
     if (around.hasBody(definition)) find_lambdas(definition->getBody(), lambdas);
-    const auto& sources = around.getASTContext().getSourceManager();
-    llvm::DenseMap<clang::SourceLocation, unsigned> seen;
-    for (const clang::LambdaExpr* lambda : lambdas) {
-        const auto* closure = lambda->getLambdaClass();
-        ordinals_[closure] = seen[sources.getFileLoc(closure->getLocation())]++;
-    }
+    unsigned count = 0;
+    for (const clang::LambdaExpr* lambda : lambdas) ordinals_[lambda->getLambdaClass()] = ++count;
 }
 
 std::string display_name(const clang::FunctionDecl& function) {

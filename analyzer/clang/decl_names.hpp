@@ -30,8 +30,8 @@ const clang::CXXRecordDecl* closure_of(clang::QualType);
 bool in_system_header(const clang::Decl&);
 
 // USRs, memoised. Instantiations differ. The USR of a function private to a file contains the file's path.
-// A lambda is identified by its enclosing function, its place, and its number at this place: a dispatch
-// macro repeats its argument, so several lambdas can be at one place.
+// A lambda is identified by its enclosing function and its number in the body, which an edit that only moves lines
+// leaves. Outside of bodies it is identified by its place.
 class Usrs {
 public:
     Symbol of(const clang::FunctionDecl&);
@@ -39,7 +39,6 @@ public:
     Symbol of_lambda(const clang::CXXRecordDecl& closure);
 
 private:
-    unsigned ordinal(const clang::CXXRecordDecl& closure, const clang::FunctionDecl& around);
     void number_lambdas(const clang::FunctionDecl& around);
 
     llvm::DenseMap<const clang::FunctionDecl*, Symbol> known_;

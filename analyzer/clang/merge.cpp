@@ -91,7 +91,10 @@ void merge_device_pass(Unit& host, Unit&& device) {
     for (std::size_t i = 0; i < host.functions.size(); ++i) known.emplace(host.functions[i].usr, i);
     for (auto& function : device.functions) {
         const auto at = known.find(function.usr);
-        if (at != known.end()) {
+        // A lambda under `#if` can have the number of another one in the other pass.
+        const bool is_other = function.kind == FunctionKind::lambda && at != known.end() &&
+                              host.functions[at->second].span != function.span;
+        if (at != known.end() && !is_other) {
             merge_function(host.functions[at->second], function);
         } else {
             host.functions.push_back(std::move(function));

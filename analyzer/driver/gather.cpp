@@ -21,15 +21,6 @@ constexpr int kBatchesPerWorker = 1000;
 // Reading the facts of fewer files takes less time than starting a thread.
 constexpr std::size_t kFilesWorthAThread = 8;
 
-// Hash of everything in a head that decides which files are in the slice.
-std::uint64_t links_of(const StoredHead& head) {
-    std::string bytes{head.is_relevant ? 'r' : '-', head.is_seed ? 's' : '-'};
-    bytes.append(reinterpret_cast<const char*>(head.imports.data()),
-                 head.imports.size() * sizeof head.imports[0]);
-    for (const std::string& name : head.mentions) bytes.append(1, '\0').append(name);
-    return hash_bytes(bytes);
-}
-
 }  // namespace
 
 bool is_large_tree(const std::vector<PythonFile>& files) {
@@ -41,7 +32,7 @@ bool is_large_tree(const std::vector<PythonFile>& files) {
 Gatherer::Gatherer(UnitPlanner& planner, FactStore* store)
     : planner_(planner), options_(planner.options), store_(store), extractor_(planner) {}
 
-void Gatherer::run(const std::vector<PlannedUnit>& commands, const LastSlice* last) {
+void Gatherer::run(const std::vector<PlannedUnit>& commands) {
     const std::vector<PythonFile>& python = planner_.plan.python;
     total_ = commands.size() + python.size();
     units_.reserve(total_);
@@ -55,7 +46,7 @@ void Gatherer::run(const std::vector<PlannedUnit>& commands, const LastSlice* la
         add(planner_.python(file));
     }
     has_slice_ = !options_.whole_tree && is_large_tree(python);
-    has_slice_ ? gather_slice(last) : extract_missing(first_python_);
+    has_slice_ ? gather_slice() : extract_missing(first_python_);
     add_configuration_files();
 }
 
@@ -71,8 +62,12 @@ void Gatherer::look_up(GatheredUnit& unit) {
     if (!stored) return;
     unit.head = *stored;
     const InputsMatch match = match_inputs(unit.head.inputs, files_);
-    unit.is_known = match != InputsMatch::changed;
-    if (match == InputsMatch::touched) to_store_.push_back(static_cast<std::size_t>(&unit - units_.data()));
+    // A file without any word has facts only in a program with native code.
+    const bool is_as_relevant =
+        stored->has_words || stored->is_relevant == may_all_be_relevant(planner_.plan, options_);
+    unit.is_known = match != InputsMatch::changed && is_as_relevant;
+    if (unit.is_known && match == InputsMatch::touched)
+        to_store_.push_back(static_cast<std::size_t>(&unit - units_.data()));
 }
 
 // Headers of the plan that no command has read are units of their own.
@@ -130,10 +125,8 @@ void Gatherer::look_for(const std::string& name, const std::string& from) {
     }
 }
 
-void Gatherer::gather_slice(const LastSlice* last) {
-    for (const PythonFile& file : planner_.plan.python)
-        roots_.insert(std::string_view(file.module).substr(0, file.module.find('.')));
-    if (!last || !slice_holds(*last)) find_slice();
+void Gatherer::gather_slice() {
+    find_slice();
     for (std::size_t i = first_python_; i < units_.size(); ++i) {
         GatheredUnit& unit = units_[i];
         if (!unit.in_program)
@@ -143,78 +136,25 @@ void Gatherer::gather_slice(const LastSlice* last) {
     }
 }
 
-// True if the files in the slice of the last run lead to the same files, and no other file has come into it. Then
-// only the facts of edited files were read.
-bool Gatherer::slice_holds(const LastSlice& last) {
-    if (last.files.size() != units_.size() - first_python_) return false;
-    std::vector<std::size_t> missing;
-    for (std::size_t n = 0; n < last.files.size(); ++n) {
-        GatheredUnit& unit = units_[first_python_ + n];
-        if (hash_bytes(unit.planned.key) != last.files[n].key) return false;
-        unit.in_program = last.files[n].in_slice;
-        if (unit.in_program && !(unit.is_known && unit.head.has_facts)) missing.push_back(first_python_ + n);
-    }
-    extract(missing);
-    low_names_ = last.low_names;
-    for (std::size_t n = 0; n < last.files.size(); ++n) {
-        GatheredUnit& unit = units_[first_python_ + n];
-        const LastSlice::File& then = last.files[n];
-        if (std::exchange(unit.is_lost, false)) return unit.has_unit = false;
-        if (!unit.in_program && !unit.is_known) scan(unit);
-        const bool same = links_of(unit.head) == then.links;
-        if (unit.head.facts.hash == then.facts)
-            unit.outline = then.outline;
-        else if (then.in_slice && unit.has_unit)
-            (void)outline(unit);
-        const bool holds =
-            then.in_slice ? same && unit.outline == then.outline : same || stays_outside(then, unit.head);
-        if (!holds) return false;
-    }
-    return true;
-}
-
-// True if an edited file stays outside the slice: it is not a seed file, its tree could have facts
-// before, and it imports no name with a low dtype or a region.
-bool Gatherer::stays_outside(const LastSlice::File& then, const StoredHead& now) const {
-    if (now.is_seed) return false;
-    if (!now.is_relevant) return true;
-    return then.is_relevant && std::ranges::none_of(now.imports, [this](std::uint64_t name) {
-               return std::ranges::binary_search(low_names_, name);
-           });
-}
-
+// The outlines of stored files lead to the slice, so only the facts of missing files are extracted and none are read.
 void Gatherer::find_slice() {
     PythonReach reach;
     for (std::size_t i = first_python_; i < units_.size(); ++i) {
         GatheredUnit& unit = units_[i];
-        unit.in_program = false;
-        if (!unit.is_known && !unit.has_unit) scan(unit);
+        if (!unit.is_known) scan(unit);
         const StoredHead& head = unit.head;
         reach.add(unit.planned.python.module, head.is_seed, head.is_relevant, head.imports);
     }
     for (std::vector<std::size_t> next = reach.next(); !next.empty(); next = reach.next()) {
-        std::vector<std::size_t> missing, stored;
-        for (std::size_t& n : next) {
-            GatheredUnit& unit = units_[n += first_python_];
+        std::vector<std::size_t> missing;
+        for (const std::size_t n : next) {
+            GatheredUnit& unit = units_[first_python_ + n];
             unit.in_program = true;
-            if (unit.has_unit && unit.head.has_facts) continue;
-            (unit.is_known && unit.head.has_facts ? stored : missing).push_back(n);
+            if (!unit.is_known || !unit.head.has_facts) missing.push_back(first_python_ + n);
         }
-        read(stored);
         extract(missing);
-        std::vector<Outline> outlines(next.size());
-        in_parallel(next.size(), options_.jobs.value_or(available_jobs()),
-                    [&](std::size_t n) { outlines[n] = outline(units_[next[n]]); });
-        for (std::size_t n = 0; n < next.size(); ++n)
-            reach.take(next[n] - first_python_, std::move(outlines[n]));
+        for (const std::size_t n : next) reach.take(n, units_[first_python_ + n].head.outline);
     }
-    low_names_ = reach.low_names();
-}
-
-Outline Gatherer::outline(GatheredUnit& unit) const {
-    Outline found = outline_of(unit.unit, unit.planned.python.module, planner_.seeds, roots_);
-    unit.outline = hash_of(found);
-    return found;
 }
 
 void Gatherer::scan(GatheredUnit& unit) {
@@ -315,6 +255,7 @@ void Gatherer::receive(const Batch& batch, JobOutcome outcome) {
     unit.is_lost = true;
     unit.head.inputs = {};
     unit.head.mentions.clear();
+    unit.head.outline = {};
     finish(unit);
     unit.result.seconds = outcome.seconds;
 }
@@ -329,7 +270,7 @@ bool Gatherer::receive_segment(const Batch& batch, JobOutcome& outcome) {
         unit.head = read_head(in);
         unit.is_known = false;
         can_be_kept = can_be_kept && !unit.head.inputs.files.empty();
-        set_unit(unit, read_unit(in));
+        set_unit(unit, in.unit(unit.head.facts.lines));
         finish(unit);
         unit.result.seconds = outcome.seconds / static_cast<double>(batch.size());
     }
@@ -385,21 +326,6 @@ bool Gatherer::save() {
     }
     if (!to_store_.empty()) store_->add(heads.take());
     return store_->save();
-}
-
-std::optional<LastSlice> Gatherer::slice() const {
-    if (!has_slice_) return std::nullopt;
-    LastSlice out{.files = {}, .low_names = low_names_};
-    for (std::size_t n = 0; n < planner_.plan.python.size(); ++n) {
-        const GatheredUnit& unit = units_[first_python_ + n];
-        out.files.push_back({.key = hash_bytes(unit.planned.key),
-                             .links = links_of(unit.head),
-                             .facts = unit.head.facts.hash,
-                             .outline = unit.outline,
-                             .is_relevant = unit.head.is_relevant,
-                             .in_slice = unit.in_program});
-    }
-    return out;
 }
 
 bool Gatherer::is_complete() const {

@@ -21,23 +21,7 @@ struct GatheredUnit {
     bool is_known = false;    // the store has a record of the file or command, and no input has changed
     bool in_program = false;  // its facts belong to the program: false for files outside the slice
     bool is_finished = false;
-    bool is_lost = false;       // its worker crashed or ran out of time
-    std::uint64_t outline = 0;  // hash of its Outline; 0: not known
-};
-
-// The slice of the last run over a large Python tree, with one element per Python file of the plan.
-struct LastSlice {
-    struct File {
-        std::uint64_t key = 0;      // hash of StoredHead::key
-        std::uint64_t links = 0;    // hash of what decides the slice in its head
-        std::uint64_t facts = 0;    // StoredHead::facts.hash
-        std::uint64_t outline = 0;  // GatheredUnit::outline
-        bool is_relevant = false;
-        bool in_slice = false;
-    };
-    std::vector<File> files;
-    // Hashes of names that bring in a low dtype or a region, see PythonReach.
-    std::vector<std::uint64_t> low_names;
+    bool is_lost = false;  // its worker crashed or ran out of time
 };
 
 // Finds or extracts the facts of every unit of a plan: compile commands, headers that no command
@@ -49,7 +33,7 @@ public:
     // Without a store no facts are kept between runs.
     Gatherer(UnitPlanner&, FactStore*);
 
-    void run(const std::vector<PlannedUnit>& commands, const LastSlice* last = nullptr);
+    void run(const std::vector<PlannedUnit>& commands);
     // Reads the facts that are not in memory yet.
     void read_facts();
     // Writes new records to the store. False: errno holds the reason.
@@ -61,8 +45,6 @@ public:
     std::size_t first_python() const { return first_python_; }
     // Paths at which a configuration file was looked for.
     const std::vector<std::string>& absent() const { return absent_; }
-    // The slice of this run, for LastSlice of the next run. Nothing if the tree is not large.
-    std::optional<LastSlice> slice() const;
     // No unit was lost, and all inputs are known.
     bool is_complete() const;
 
@@ -74,14 +56,11 @@ private:
     void add_unreached_headers();
     void add_configuration_files();
     void look_for(const std::string& name, const std::string& from);
-    void gather_slice(const LastSlice* last);
-    bool slice_holds(const LastSlice& last);
+    void gather_slice();
     void find_slice();
-    Outline outline(GatheredUnit&) const;
     void scan(GatheredUnit&);
     void leave_out(GatheredUnit&);
     void describe_stored(GatheredUnit&);
-    bool stays_outside(const LastSlice::File& then, const StoredHead& now) const;
 
     void extract_missing(std::size_t first);
     void extract(const std::vector<std::size_t>& units);
@@ -104,8 +83,6 @@ private:
     std::vector<std::size_t> to_store_;  // heads that changed without an extraction
     std::vector<std::size_t> retry_;     // units of jobs that were lost
     std::vector<std::string> absent_;
-    Roots roots_;  // of the plan's modules
-    std::vector<std::uint64_t> low_names_;
     bool has_slice_ = false;
     std::size_t done_ = 0;
     std::size_t total_ = 0;

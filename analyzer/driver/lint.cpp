@@ -81,11 +81,11 @@ Memory& memory_of_run() {
     return *memory;
 }
 
-// Where the facts of the plan's units are stored.
+// Where the facts of the plan's units are stored: one store for a project.
 std::string store_path(const Plan& plan, const LintOptions& options, const std::string& directory) {
     const std::string binary = own_binary();
     const std::array<std::string_view, 3> parts{
-        may_all_be_relevant(plan, options) ? "all facts" : "facts", binary,
+        "bodies and lines", binary,
         plan.project_root.empty() ? options.working_directory : plan.project_root};
     return directory + "/" + make_key(parts).hex() + ".pack";
 }
@@ -149,9 +149,9 @@ private:
         FactStore& store = memory_.store.emplace(store_path(plan, options_, directory),
                                                  options_.jobs.value_or(available_jobs()));
         Gatherer& gatherer = memory_.gatherer.emplace(planner, directory.empty() ? nullptr : &store);
-        timed("extract", [&] { gatherer.run(commands, results.slice()); });
+        timed("extract", [&] { gatherer.run(commands); });
         std::optional<Findings> findings = timed("cache", [&] {
-            std::optional<Findings> same = results.with_same_facts(gatherer);
+            std::optional<Findings> same = results.same_facts(gatherer);
             if (!same) gatherer.read_facts();
             close(store, gatherer, directory);
             return same;

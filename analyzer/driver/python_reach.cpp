@@ -43,13 +43,11 @@ bool gives_low(const Function& f) {
                        [](const Operand& o) { return is_low_precision(o.dtype); });
 }
 
-// True if a call can lead to another file: the name is qualified, not an attribute of a local value, and not a
-// library's.
-bool may_name_a_file(Symbol called, const Roots& roots) {
+// Whether the name is qualified, and not an attribute of a local value.
+bool is_qualified(Symbol called) {
     const std::string_view text = called.str();
-    const std::size_t dot = text.find('.');
-    return dot != std::string_view::npos && !text.starts_with('?') && !text.starts_with('#') &&
-           !text.starts_with('@') && roots.contains(text.substr(0, dot));
+    return text.find('.') != std::string_view::npos && !text.starts_with('?') && !text.starts_with('#') &&
+           !text.starts_with('@');
 }
 
 void add_aliases(const Function& f, Outline& out) {
@@ -58,9 +56,9 @@ void add_aliases(const Function& f, Outline& out) {
         const std::string_view title = type.name.str();
         if (alias.empty()) continue;
         if (title.ends_with(".*"))
-            out.stars.push_back(title.substr(0, title.size() - 2));
+            out.stars.push_back(Symbol(title.substr(0, title.size() - 2)));
         else if (alias.size() <= kLongestName)
-            out.aliases.push_back({type.alias, title});
+            out.aliases.push_back({type.alias, type.name});
     }
 }
 
@@ -125,7 +123,7 @@ void add_export(const Unit& unit, const Function& f, std::string_view module, co
 
 }  // namespace
 
-Outline outline_of(const Unit& unit, std::string_view module, const Seeds& seeds, const Roots& roots) {
+Outline outline_of(const Unit& unit, std::string_view module, const Seeds& seeds) {
     Outline out;
     for (const Function& f : unit.functions) {
         const std::string_view top = top_level(f.name.str(), module);
@@ -138,27 +136,10 @@ Outline outline_of(const Unit& unit, std::string_view module, const Seeds& seeds
     for (Outline::Part& part : out.parts) {
         std::ranges::sort(part.calls);
         part.calls.erase(std::ranges::unique(part.calls).begin(), part.calls.end());
-        std::erase_if(part.calls, [&](Symbol called) { return !may_name_a_file(called, roots); });
+        std::erase_if(part.calls, [](Symbol called) { return !is_qualified(called); });
     }
     std::erase_if(out.parts, [](const Outline::Part& part) { return part.calls.empty(); });
     return out;
-}
-
-std::uint64_t hash_of(const Outline& outline) {
-    std::vector<std::uint64_t> hashes;
-    for (const Outline::Part& part : outline.parts) {
-        std::uint64_t calls = 0;  // a sum, because the order of Symbols differs from run to run
-        for (const Symbol called : part.calls) calls += hash_bytes(called.str());
-        hashes.insert(hashes.end(), {hash_bytes(part.name.str()), calls});
-    }
-    hashes.push_back(outline.parts.size());
-    for (const Outline::Alias& alias : outline.aliases)
-        hashes.insert(hashes.end(), {hash_bytes(alias.name.str()), hash_bytes(alias.stands_for)});
-    hashes.push_back(outline.aliases.size());
-    for (const std::string_view star : outline.stars) hashes.push_back(hash_bytes(star));
-    hashes.push_back(outline.stars.size());
-    for (const Outline::Export& e : outline.exports) hashes.insert(hashes.end(), {e.name, e.low});
-    return hash_bytes({reinterpret_cast<const char*>(hashes.data()), hashes.size() * sizeof hashes[0]});
 }
 
 void PythonReach::add(std::string_view module, bool is_seed, bool is_relevant,
@@ -168,6 +149,7 @@ void PythonReach::add(std::string_view module, bool is_seed, bool is_relevant,
     added.relevant = is_relevant;
     const Symbol symbol(module);
     added.module = symbol.str();
+    roots_.insert(added.module.substr(0, added.module.find('.')));
     added.imports = std::move(imports);
     Name& named = name(symbol);
     if (named.file == kNoFile) named.file = file;
@@ -234,8 +216,8 @@ void PythonReach::follow(const File& file, const Name& asked) {
         return demand(Symbol(std::string(prefix->alias).append(rest)));
     }
     if (file.stars.size() > kMostStars) return;
-    for (const std::string_view module : file.stars)
-        demand(Symbol(std::string(module).append(".").append(last(asked.text))));
+    for (const Symbol module : file.stars)
+        demand(Symbol(std::string(module.str()).append(".").append(last(asked.text))));
 }
 
 void PythonReach::export_name(std::uint64_t hash) {
@@ -253,33 +235,36 @@ void PythonReach::note_exports(std::size_t file, const std::vector<Outline::Expo
     }
 }
 
-void PythonReach::take(std::size_t file, Outline outline) {
+void PythonReach::take(std::size_t file, const Outline& outline) {
     for (const Outline::Alias& alias : outline.aliases) {
         Name& named = name(alias.name);
-        if (named.alias.empty()) named.alias = alias.stands_for;
+        if (named.alias.empty()) named.alias = alias.stands_for.str();
     }
-    files_[file].stars = std::move(outline.stars);
+    files_[file].stars = outline.stars;
     const File& at = files_[file];
     // demand() itself follows names that it adds to `asked` during this loop.
     for (std::size_t i = 0, count = at.asked.size(); i < count; ++i) follow(at, *at.asked[i]);
-    follow_calls(file, std::move(outline.parts));
+    follow_calls(file, outline.parts);
     note_exports(file, outline.exports);
 }
 
-void PythonReach::follow_calls(std::size_t file, std::vector<Outline::Part> parts) {
+bool PythonReach::is_below_a_root(Symbol called) const {
+    return roots_.contains(called.str().substr(0, called.str().find('.')));
+}
+
+void PythonReach::follow_calls(std::size_t file, const std::vector<Outline::Part>& parts) {
     File& at = files_[file];
-    for (Outline::Part& outlined : parts) {
+    std::vector<Symbol> calls;
+    for (const Outline::Part& outlined : parts) {
+        calls.clear();
+        for (const Symbol called : outlined.calls)
+            if (is_below_a_root(called)) calls.push_back(called);
+        if (calls.empty()) continue;
         Name* part = at.parts.emplace_back(&name(outlined.name));
         const bool runs = at.whole || part->reached || part->text.ends_with("<module>");
         std::vector<Symbol>& to = runs ? calls_ : part->calls;
-        to.insert(to.end(), outlined.calls.begin(), outlined.calls.end());
+        to.insert(to.end(), calls.begin(), calls.end());
     }
-}
-
-std::vector<std::uint64_t> PythonReach::low_names() const {
-    std::vector<std::uint64_t> out(exported_.begin(), exported_.end());
-    std::sort(out.begin(), out.end());
-    return out;
 }
 
 // Adds the files that import a name with a low dtype or a region.

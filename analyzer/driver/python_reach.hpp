@@ -11,52 +11,24 @@
 #include <unordered_set>
 #include <vector>
 
+#include "analyzer/cache/outline.hpp"
 #include "analyzer/driver/python_scan.hpp"
 #include "analyzer/facts/model.hpp"
 #include "analyzer/region/by_symbol.hpp"
 
 namespace mp::lint {
 
-// First parts of the names of a tree's modules: "pkg" of "pkg.sub.mod".
-using Roots = std::unordered_set<std::string_view>;
-
-// The part of a file's facts that decides which other files are in the slice. outline_of() is safe to call from any
-// thread.
-struct Outline {
-    // A top-level function or class, with the names below a root that it calls or derives from, each once.
-    struct Part {
-        Symbol name;
-        std::vector<Symbol> calls;
-    };
-    struct Alias {
-        Symbol name;
-        std::string_view stands_for;
-    };
-    // A function whose result has a low dtype, or a context manager. `name` is the hash of its name.
-    struct Export {
-        std::uint64_t name = 0;
-        bool low = false;
-    };
-    std::vector<Part> parts;
-    std::vector<Alias> aliases;
-    std::vector<std::string_view> stars;  // modules whose names the file re-exports with `*`
-    std::vector<Export> exports;
-};
-
-Outline outline_of(const Unit&, std::string_view module, const Seeds&, const Roots&);
-// The same for equal outlines, in every process.
-std::uint64_t hash_of(const Outline&);
+// Safe to call from any thread.
+Outline outline_of(const Unit&, std::string_view module, const Seeds&);
 
 class PythonReach {
 public:
     // Adds a file. Files are numbered in the order of these calls, from 0.
     void add(std::string_view module, bool is_seed, bool is_relevant, std::vector<std::uint64_t> imports);
     // Stores the outline of a file that next() returned.
-    void take(std::size_t file, Outline);
+    void take(std::size_t file, const Outline&);
     // The files of the slice that no earlier call returned.
     std::vector<std::size_t> next();
-    // Sorted hashes of the names with a low dtype or a region. A file that imports one of them is in the slice.
-    std::vector<std::uint64_t> low_names() const;
 
 private:
     // A dotted name. `text` points into the symbol table.
@@ -78,7 +50,7 @@ private:
         std::string_view module;
         std::vector<std::uint64_t> imports;  // sorted
         std::vector<const Name*> asked;      // names that other files use from this file
-        std::vector<std::string_view> stars;
+        std::vector<Symbol> stars;
         std::vector<Name*> parts;             // its top-level functions and classes
         std::vector<std::uint64_t> managers;  // hashes of context managers that open no region themselves
     };
@@ -88,7 +60,8 @@ private:
     void make_whole(std::size_t file);
     void demand(Symbol);
     void reach(Name&);
-    void follow_calls(std::size_t file, std::vector<Outline::Part> parts);
+    void follow_calls(std::size_t file, const std::vector<Outline::Part>& parts);
+    bool is_below_a_root(Symbol called) const;
     void follow_imports();
     void export_name(std::uint64_t hash);
     void follow(const File& file, const Name& asked);
@@ -97,6 +70,8 @@ private:
     static constexpr std::size_t kNoFile = static_cast<std::size_t>(-1);
 
     std::vector<File> files_;
+    std::unordered_set<std::string_view>
+        roots_;  // first parts of the names of modules: "pkg" of "pkg.sub.mod"
     std::deque<Name> all_names_;
     BySymbol<Name*> names_;
     std::vector<Symbol> calls_;  // calls of reached functions and classes that are not followed yet

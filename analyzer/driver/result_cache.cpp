@@ -10,9 +10,49 @@
 #include "analyzer/driver/discover.hpp"
 
 namespace mp::lint {
+
+template <class V, Of<UnitResult> F>
+void fields(V& v, F& f) {
+    v("path", f.path);
+    v("state", f.state);
+    v("message", f.message);
+    v("headers", f.headers);
+    v("passes", f.passes);
+    v("coverage", f.coverage);
+    v("warnings", f.warnings);
+    v("may_suppress", f.may_suppress, true);
+}
+
+template <class V, Of<Note> F>
+void fields(V& v, F& f) {
+    v.place(f.span);
+    v("text", f.text);
+}
+
+template <class V, Of<Edit> F>
+void fields(V& v, F& f) {
+    v.place(f.at);
+    v("text", f.text);
+}
+
+// All but the rule, which refers to the list of rules.
+template <class V, Of<Finding> F>
+void fields(V& v, F& f) {
+    v.place(f.span);
+    v("severity", f.severity, Severity::warning);
+    v("message", f.message);
+    v("fix", f.fix);
+    v("notes", f.notes);
+    v("function", f.function);
+    v("edits", f.edits);
+    v("safe_edits", f.safe_edits);
+}
+
 namespace {
 
-enum RecordIndex : std::size_t { kInputs, kSlice, kUnits, kFindings };
+enum RecordIndex : std::size_t { kInputs, kUnits, kFindings, kAnchors };
+
+using ProgramUnits = std::vector<const GatheredUnit*>;  // its units, in the order in which they are linked
 
 // Never the time of a directory.
 constexpr std::int64_t kNoTime = -1;
@@ -99,11 +139,11 @@ void write_all_inputs(SegmentWriter& out, const Plan& plan, const std::vector<Pl
     const std::size_t first = gatherer.first_python();
     out.text(plan_hash(plan, commands));
     for (std::size_t i = first; i < first + plan.python.size(); ++i)
-        write_id(out, units[i].head.inputs.files.front().id);
+        out.value(units[i].head.inputs.files.front().id);
     AllInputs inputs;
     for (std::size_t i = 0; i < units.size(); ++i)
         if (!is_planned_python(plan, i, first)) inputs.add(units[i].head.inputs);
-    write_inputs(out, inputs.all);
+    out.value(inputs.all);
     out.value(gatherer.absent());
     out.number(first - commands.size());
     for (std::size_t i = commands.size(); i < first; ++i) {
@@ -113,237 +153,76 @@ void write_all_inputs(SegmentWriter& out, const Plan& plan, const std::vector<Pl
     out.end_record();
 }
 
-void write_slice(SegmentWriter& out, const std::optional<LastSlice>& slice) {
-    out.value(slice.has_value());
-    if (slice) {
-        out.number(slice->files.size());
-        for (const LastSlice::File& f : slice->files) {
-            out.number(f.key);
-            out.number(f.links);
-            out.number(f.facts);
-            out.number(f.outline);
-            out.value(f.is_relevant);
-            out.value(f.in_slice);
-        }
-        out.value(slice->low_names);
-    }
-    out.end_record();
-}
-
-std::optional<LastSlice> read_slice(RecordReader in) {
-    bool any = false;
-    in.value(any);
-    LastSlice out;
-    for (std::uint64_t n = any ? in.number() : 0; n > 0 && in.ok; --n) {
-        LastSlice::File& f = out.files.emplace_back();
-        f.key = in.number();
-        f.links = in.number();
-        f.facts = in.number();
-        f.outline = in.number();
-        in.value(f.is_relevant);
-        in.value(f.in_slice);
-    }
-    if (any) in.value(out.low_names);
-    return any && in.ok ? std::optional(std::move(out)) : std::nullopt;
-}
-
-void write_units(SegmentWriter& out, const std::vector<GatheredUnit>& units) {
-    out.number(units.size());
-    for (const GatheredUnit& unit : units) {
-        const UnitResult& u = unit.result;
-        out.text(u.path);
-        out.value(u.state);
-        out.text(u.message);
-        out.text(u.headers);
-        out.value(u.passes);
-        out.value(u.coverage);
-        out.value(u.warnings);
-        out.value(u.may_suppress);
-    }
-    out.end_record();
-}
-
-std::vector<UnitResult> read_units(RecordReader& in) {
-    std::vector<UnitResult> out;
-    for (std::uint64_t n = in.number(); n > 0 && in.ok; --n) {
-        UnitResult& u = out.emplace_back();
-        in.value(u.path);
-        in.value(u.state);
-        in.value(u.message);
-        in.value(u.headers);
-        in.value(u.passes);
-        in.value(u.coverage);
-        in.value(u.warnings);
-        in.value(u.may_suppress);
-        u.cached = true;
-    }
+ProgramUnits program_of(const Gatherer& gatherer) {
+    ProgramUnits out;
+    for (const GatheredUnit& unit : gatherer.units())
+        if (unit.in_program) out.push_back(&unit);
     return out;
 }
 
-// The units of the program and their facts, in the order in which they are linked.
-std::uint64_t program_hash(const Gatherer& gatherer) {
+// The other half of what findings are valid for: key_of() is the hash of the settings.
+std::uint64_t hash_of(const ProgramUnits& program) {
     std::vector<std::uint64_t> hashes;
-    for (const GatheredUnit& unit : gatherer.units())
-        if (unit.in_program)
-            hashes.insert(hashes.end(), {hash_bytes(unit.planned.key), unit.head.facts.hash});
+    for (const GatheredUnit* unit : program)
+        hashes.insert(hashes.end(), {hash_bytes(unit->planned.key), unit->head.facts.hash});
     return hash_bytes({reinterpret_cast<const char*>(hashes.data()), hashes.size() * sizeof hashes[0]});
 }
 
-std::uint64_t lines_hash(const Gatherer& gatherer) {
-    std::string bytes;
-    for (const GatheredUnit& unit : gatherer.units()) {
-        if (!unit.in_program) continue;
-        for (const FileLines& f : unit.head.facts.lines) {
-            bytes.append(f.file.str()).append(1, '\0');
-            bytes.append(reinterpret_cast<const char*>(f.lines.data()), f.lines.size() * sizeof f.lines[0]);
+// Where a line is in the program: the unit, counted from 1, and the ordinal in its table of lines. No unit: no fact of
+// the program is on the line.
+struct Anchor {
+    std::uint64_t unit = 0;
+    std::uint64_t ordinal = 0;
+};
+
+std::vector<Anchor> anchors_of(const std::vector<Line>& cited, const ProgramUnits& program) {
+    std::unordered_map<Symbol, std::unordered_map<std::uint32_t, std::size_t>> indices;
+    for (std::size_t i = 0; i < cited.size(); ++i) indices[cited[i].file][cited[i].line] = i;
+    std::vector<Anchor> out(cited.size());
+    for (std::size_t u = 0; u < program.size(); ++u) {
+        const std::vector<Line>& lines = program[u]->head.facts.lines;
+        auto file = indices.end();
+        for (std::size_t i = 0; i < lines.size(); ++i) {
+            if (i == 0 || lines[i].file != lines[i - 1].file) file = indices.find(lines[i].file);
+            if (file == indices.end()) continue;
+            const auto index = file->second.find(lines[i].line);
+            if (index == file->second.end() || out[index->second].unit != 0) continue;
+            out[index->second] = {.unit = u + 1, .ordinal = i};
         }
     }
-    return hash_bytes(bytes);
+    return out;
 }
 
-// Writes spans with the unit that has a fact on their lines.
-class SpanWriter {
-public:
-    SpanWriter(SegmentWriter& out, const std::vector<GatheredUnit>& units) : out_(out) {
-        for (std::size_t u = 0; u < units.size(); ++u) {
-            if (!units[u].in_program) continue;
-            const std::vector<FileLines>& tables = units[u].head.facts.lines;
-            for (std::size_t t = 0; t < tables.size(); ++t)
-                tables_[tables[t].file].push_back({.unit = u, .table = t, .lines = &tables[t].lines});
-        }
-    }
-
-    void write(const SourceSpan& span) {
-        out_.value(span);
-        if (!span.known()) return;
-        for (const Table& t : tables_[span.file]) {
-            const auto begin = std::ranges::lower_bound(*t.lines, span.line);
-            const auto end = std::ranges::lower_bound(*t.lines, span.end_line);
-            if (begin == t.lines->end() || *begin != span.line) continue;
-            if (span.end_line != 0 && (end == t.lines->end() || *end != span.end_line)) continue;
-            out_.number(t.unit + 1);
-            out_.number(t.table);
-            out_.number(static_cast<std::uint64_t>(begin - t.lines->begin()));
-            out_.number(static_cast<std::uint64_t>(end - t.lines->begin()));
-            return;
-        }
-        out_.number(0);
-    }
-
-private:
-    struct Table {
-        std::size_t unit;
-        std::size_t table;
-        const std::vector<std::uint32_t>* lines;
-    };
-    SegmentWriter& out_;
-    std::unordered_map<Symbol, std::vector<Table>> tables_;
-};
-
-// Reads spans as they were, or re-anchors them to the present lines of the units.
-class SpanReader {
-public:
-    SpanReader(RecordReader& in, const std::vector<GatheredUnit>* units) : in_(in), units_(units) {}
-
-    void read(SourceSpan& span) {
-        in_.value(span);
-        if (!span.known() || !in_.ok) return;
-        const std::uint64_t unit = in_.number();
-        if (unit == 0) {
-            is_anchored = false;
-            return;
-        }
-        const std::uint64_t table = in_.number();
-        const std::uint64_t begin = in_.number();
-        const std::uint64_t end = in_.number();
-        if (units_) anchor(span, static_cast<std::size_t>(unit - 1), table, begin, end);
-    }
-    // A text with the name of a lambda contains a line.
-    void check(std::string_view text) { is_anchored = is_anchored && !names_lambda(text); }
-
-    bool is_anchored = true;
-
-private:
-    void anchor(SourceSpan& span, std::size_t unit, std::uint64_t table, std::uint64_t begin,
-                std::uint64_t end) {
-        is_anchored = is_anchored && unit < units_->size() && table < (*units_)[unit].head.facts.lines.size();
-        if (!is_anchored) return;
-        const std::vector<std::uint32_t>& lines = (*units_)[unit].head.facts.lines[table].lines;
-        is_anchored = begin < lines.size() && (span.end_line == 0 || end < lines.size());
-        if (!is_anchored) return;
-        span.line = lines[begin];
-        if (span.end_line != 0) span.end_line = lines[end];
-    }
-
-    RecordReader& in_;
-    const std::vector<GatheredUnit>* units_;
-};
-
-void write_findings(SegmentWriter& out, const Gatherer& gatherer, const Findings& findings) {
-    out.number(program_hash(gatherer));
-    out.number(lines_hash(gatherer));
-    out.number(findings.size());
-    SpanWriter spans(out, gatherer.units());
-    for (const Finding& f : findings) {
-        out.text(f.rule);
-        out.value(f.severity);
-        spans.write(f.span);
-        out.text(f.message);
-        out.text(f.fix);
-        out.number(f.notes.size());
-        for (const Note& note : f.notes) {
-            spans.write(note.span);
-            out.text(note.text);
-        }
-        out.symbol(f.function);
-        out.number(f.edits.size());
-        for (const Edit& edit : f.edits) {
-            spans.write(edit.at);
-            out.text(edit.text);
-        }
-        out.value(f.safe_edits);
+void write_findings(SegmentWriter& out, const ProgramUnits& program, const Findings& findings) {
+    std::vector<Symbol> rules;
+    for (const Finding& f : findings) rules.emplace_back(f.rule);
+    out.value(rules);
+    out.begin_body();
+    out.value(findings);
+    const std::vector<Line> lines = out.end_body();
+    out.end_record();
+    out.number(hash_of(program));
+    for (const Anchor& anchor : anchors_of(lines, program)) {
+        out.number(anchor.unit);
+        out.number(anchor.ordinal);
     }
     out.end_record();
 }
 
-Finding read_finding(RecordReader& in, SpanReader& spans, const std::vector<const Rule*>& rules) {
-    Finding f;
-    const std::string_view id = in.text();
-    const auto rule = std::ranges::find(rules, id, &Rule::id);
-    if (rule == rules.end()) in.ok = false;
-    if (in.ok) f.rule = (*rule)->id;
-    in.value(f.severity);
-    spans.read(f.span);
-    in.value(f.message);
-    in.value(f.fix);
-    for (std::uint64_t n = in.number(); n > 0 && in.ok; --n) {
-        Note& note = f.notes.emplace_back();
-        spans.read(note.span);
-        in.value(note.text);
-        spans.check(note.text);
+// Moves the lines that findings cite to where they are in `program`. False if its facts are not those of the last run,
+// or if a line is not known.
+bool re_anchor(RecordReader anchors, const ProgramUnits& program, std::vector<Line>& cited) {
+    if (anchors.number() != hash_of(program)) return false;
+    for (Line& line : cited) {
+        const std::uint64_t unit = anchors.number();
+        const std::uint64_t ordinal = anchors.number();
+        if (line.line == 0) continue;
+        if (unit == 0 || unit > program.size()) return false;
+        const std::vector<Line>& lines = program[unit - 1]->head.facts.lines;
+        if (ordinal >= lines.size()) return false;
+        line = lines[ordinal];
     }
-    f.function = in.symbol();
-    for (std::uint64_t n = in.number(); n > 0 && in.ok; --n) {
-        Edit& edit = f.edits.emplace_back();
-        spans.read(edit.at);
-        in.value(edit.text);
-        spans.check(edit.text);
-    }
-    in.value(f.safe_edits);
-    for (const std::string_view text :
-         {std::string_view(f.message), std::string_view(f.fix), f.function.str()})
-        spans.check(text);
-    return f;
-}
-
-// Nothing if the record is damaged, or a place is not on a line of `units`.
-std::optional<Findings> read_findings(RecordReader& in, const std::vector<GatheredUnit>* units,
-                                      const std::vector<const Rule*>& rules) {
-    SpanReader spans(in, units);
-    Findings out;
-    for (std::uint64_t n = in.number(); n > 0 && in.ok; --n) out.push_back(read_finding(in, spans, rules));
-    if (!in.ok || (units && !spans.is_anchored)) return std::nullopt;
-    return out;
+    return anchors.ok;
 }
 
 }  // namespace
@@ -358,8 +237,13 @@ bool ResultCache::same_inputs(RecordReader& in, const std::vector<PlannedUnit>& 
     const Plan& plan = planner_.plan;
     if (in.text() != plan_hash(plan, commands)) return false;
     bool same = true;
-    for (const PythonFile& f : plan.python) same = (read_id(in) == f.id) && same;
-    const Inputs inputs = read_inputs(in);
+    for (const PythonFile& f : plan.python) {
+        FileId id;
+        in.value(id);
+        same = same && id == f.id;
+    }
+    Inputs inputs;
+    in.value(inputs);
     std::vector<std::string> absent;
     in.value(absent);
     FileStates files;
@@ -378,28 +262,38 @@ std::optional<CachedResults> ResultCache::unchanged(const std::vector<PlannedUni
     is_open_ = !path_.empty() && read_file(path_, bytes_) && segment_.open(bytes_);
     if (!is_open_) return std::nullopt;
     RecordReader inputs(segment_, segment_.record(kInputs));
-    if (!same_inputs(inputs, commands)) {
-        slice_ = read_slice(RecordReader(segment_, segment_.record(kSlice)));
-        return std::nullopt;
-    }
+    if (!same_inputs(inputs, commands)) return std::nullopt;
     RecordReader units(segment_, segment_.record(kUnits));
-    RecordReader in(segment_, segment_.record(kFindings));
-    (void)in.number();
-    (void)in.number();
-    CachedResults out{.units = read_units(units), .findings = {}};
-    std::optional<Findings> findings = read_findings(in, nullptr, rules_);
+    CachedResults out;
+    units.value(out.units);
+    for (UnitResult& unit : out.units) unit.cached = true;
+    std::optional<Findings> findings = read_findings(nullptr);
     if (!units.ok || !findings) return std::nullopt;
     out.findings = std::move(*findings);
     mark_used(path_);
     return out;
 }
 
-std::optional<Findings> ResultCache::with_same_facts(const Gatherer& gatherer) {
-    if (!is_open_ || !gatherer.is_complete()) return std::nullopt;
+std::optional<Findings> ResultCache::same_facts(const Gatherer& gatherer) {
+    return is_open_ && gatherer.is_complete() ? read_findings(&gatherer) : std::nullopt;
+}
+
+std::optional<Findings> ResultCache::read_findings(const Gatherer* now) {
     RecordReader in(segment_, segment_.record(kFindings));
-    if (in.number() != program_hash(gatherer)) return std::nullopt;
-    const bool same_lines = in.number() == lines_hash(gatherer);
-    return read_findings(in, same_lines ? nullptr : &gatherer.units(), rules_);
+    std::vector<Symbol> ids;
+    in.value(ids);
+    std::vector<Line> lines = in.digest().lines;
+    if (now && !re_anchor(RecordReader(segment_, segment_.record(kAnchors)), program_of(*now), lines))
+        return std::nullopt;
+    in.open_body(lines);
+    Findings out;
+    in.value(out);
+    for (std::size_t i = 0; in.ok && i < out.size(); ++i) {
+        const auto rule = i < ids.size() ? std::ranges::find(rules_, ids[i].str(), &Rule::id) : rules_.end();
+        if (rule == rules_.end()) return std::nullopt;
+        out[i].rule = (*rule)->id;
+    }
+    return in.ok ? std::optional(std::move(out)) : std::nullopt;
 }
 
 void ResultCache::save(const std::vector<PlannedUnit>& commands, const Gatherer& gatherer,
@@ -407,9 +301,11 @@ void ResultCache::save(const std::vector<PlannedUnit>& commands, const Gatherer&
     if (path_.empty() || !gatherer.is_complete()) return;
     SegmentWriter out;
     write_all_inputs(out, planner_.plan, commands, gatherer);
-    write_slice(out, gatherer.slice());
-    write_units(out, gatherer.units());
-    write_findings(out, gatherer, findings);
+    std::vector<UnitResult> units;
+    for (const GatheredUnit& unit : gatherer.units()) units.push_back(unit.result);
+    out.value(units);
+    out.end_record();
+    write_findings(out, program_of(gatherer), findings);
     replace_file(path_, out.take());  // on failure the next run is only slower
 }
 

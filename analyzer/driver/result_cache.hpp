@@ -14,11 +14,13 @@ struct CachedResults {
 };
 
 // The findings of the last run with the same settings, before suppressions, configuration and baselines
-// apply. Findings are valid for the hash of the settings and of the keys and facts of all
-// units of the program. Lines are not part of the hash. Each place of a finding is also stored as a unit
-// and the index of a line in that unit's table of lines, so it is re-anchored when lines have moved.
+// apply. One rule decides when they are replayed: findings are valid for the hash of the settings, and of the keys
+// and fact hashes of the units of the program, in the order in which they are linked. Lines are not part of the
+// hash. Every place of a finding refers to its lines by their ordinals in a unit, so a replay reads the present lines
+// from the tables of the units.
 //
-// If no input has changed at all, the facts are the same, and the store is not even opened.
+// unchanged() is a shortcut for the rule: if no input has changed, all facts and lines are the same, and the store is
+// not even opened.
 class ResultCache {
 public:
     // An empty `directory` disables the cache.
@@ -26,14 +28,13 @@ public:
 
     // The results of the last run, if every input of it is unchanged.
     std::optional<CachedResults> unchanged(const std::vector<PlannedUnit>& commands);
-    // The slice of the last run; nullptr: there was none. Known after unchanged().
-    const LastSlice* slice() const { return slice_ ? &*slice_ : nullptr; }
     // The findings of the last run on their present lines, if the program has the same facts.
-    std::optional<Findings> with_same_facts(const Gatherer&);
+    std::optional<Findings> same_facts(const Gatherer&);
     // Does nothing if a unit was lost or its inputs are not known.
     void save(const std::vector<PlannedUnit>& commands, const Gatherer&, const Findings&) const;
 
 private:
+    std::optional<Findings> read_findings(const Gatherer* now);
     bool same_inputs(RecordReader&, const std::vector<PlannedUnit>& commands);
 
     UnitPlanner& planner_;
@@ -42,7 +43,6 @@ private:
     std::string bytes_;
     Segment segment_;  // of bytes_
     bool is_open_ = false;
-    std::optional<LastSlice> slice_;
 };
 
 }  // namespace mp::lint

@@ -9,6 +9,7 @@
 
 #include "analyzer/cache/directory.hpp"
 #include "analyzer/driver/discover.hpp"
+#include "analyzer/driver/python_reach.hpp"
 #include "analyzer/suppress/suppress.hpp"
 
 namespace mp::lint {
@@ -79,8 +80,8 @@ StoredHead scan_text(const PlannedUnit& unit, const UnitPlanner& planner, std::s
     if (file.path.ends_with(".py")) end_lines_with_line_feeds(text);
     const FrontEnds& front_ends = planner.front_ends;
     head.is_seed = planner.seeds.any_in_code(text);
-    head.is_relevant = head.is_seed || may_all_be_relevant(planner.plan, planner.options) ||
-                       !front_ends.is_relevant || front_ends.is_relevant(file.path, text);
+    head.has_words = head.is_seed || !front_ends.is_relevant || front_ends.is_relevant(file.path, text);
+    head.is_relevant = head.has_words || may_all_be_relevant(planner.plan, planner.options);
     if (head.is_relevant) head.imports = imported_names(text);
     head.may_suppress = mentions_suppression(text);
     return head;
@@ -145,7 +146,6 @@ void UnitExtractor::extract_command(SegmentWriter& out, const PlannedUnit& plann
     StoredHead head{.key = planned.key};
     if (std::optional<Inputs> inputs = inputs_of(unit, include_roots(*planned.command), files_))
         head.inputs = std::move(*inputs);
-    head.facts = digest_of(unit);
     write_record(out, head, unit);
 }
 
@@ -166,7 +166,7 @@ void UnitExtractor::extract_python(SegmentWriter& out, const PlannedUnit& planne
         unit = front_ends_.extract_python({.path = file.path, .module = file.module, .text = text});
     if (front_ends_.configuration_files && !unit.functions.empty())
         head.mentions = front_ends_.configuration_files(unit);
-    head.facts = digest_of(unit);
+    head.outline = outline_of(unit, file.module, planner_.seeds);
     write_record(out, head, unit);
 }
 

@@ -498,10 +498,8 @@ Value Builder::eval_dictionary(Node node) {
 }
 
 Value Builder::eval_lambda(Node node) {
-    const SourceSpan at = node.span();
-    const std::string name = "<lambda:" + std::to_string(at.line) + ":" + std::to_string(at.column) + ">";
     Value v;
-    v.entity = file_.names.join(scope_.prefix, name);
+    v.entity = file_.name_of_lambda(scope_.prefix, node);
     v.callable = true;
     scope_.has_inner = true;
     file_.pending.push_back({.node = node, .around = &scope_, .usr = v.entity});

@@ -37,6 +37,14 @@ bool File::is_project_name(Symbol qualified) const {
            !is_builtin(qualified.str());
 }
 
+Symbol File::name_of_lambda(Symbol scope, Node node) {
+    std::vector<std::uint32_t>& begins = lambdas_[scope];
+    const auto known = std::ranges::find(begins, node.begin());
+    const auto number = known - begins.begin() + 1;
+    if (known == begins.end()) begins.push_back(node.begin());
+    return names.join(scope, "<lambda:" + std::to_string(number) + ">");
+}
+
 Symbol File::text_of(Node node) {
     const std::string_view text = node.text();
     const std::string_view start = text.substr(0, std::min(text.size(), 2 * kMaxText));

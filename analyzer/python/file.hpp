@@ -4,6 +4,7 @@
 
 #include <deque>
 #include <memory>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -33,6 +34,8 @@ public:
     bool is_project_name(Symbol qualified) const;
     // The text of a node in the form that facts use: blanks collapsed, at most 80 bytes.
     Symbol text_of(Node node);
+    // "f.<lambda:2>" for the second lambda that is met in the scope: an edit that only moves lines leaves the name.
+    Symbol name_of_lambda(Symbol scope, Node node);
     // Makes `v` valid outside of the function that `calls` belong to.
     Value detached(Value v, const std::vector<Call>& calls);
     // The same for an attribute of an object that may be cast as a whole.
@@ -55,6 +58,7 @@ public:
 
 private:
     std::deque<std::unique_ptr<Scope>> scopes_;
+    std::unordered_map<Symbol, std::vector<std::uint32_t>> lambdas_;  // where those of a scope begin
 };
 
 // Extract the body of a function, lambda, class or module, and append its facts to the unit.

@@ -17,6 +17,8 @@ struct Note {
     SourceSpan span;
     std::string text;
     bool of_region = false;  // one of the ways into the region; the program may have others
+
+    friend bool operator==(const Note&, const Note&) = default;
 };
 
 enum class Switch : std::uint8_t { off, on, unknown };

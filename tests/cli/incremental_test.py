@@ -243,6 +243,42 @@ def edits_of_data(binary, scratch):
     return failed
 
 
+LAMBDAS = {"m.py": """import torch
+
+
+def run(batches):
+    first = map(lambda x: x.half() + 1e-3, batches)
+    second = map(lambda x: torch.sum(x.half(), dtype=torch.float16) + 1e-8, batches)
+    return [first, second]
+""", "a.cu": """#include <cuda_fp16.h>
+template <class F> void each(F f, int n) { for (int i = 0; i < n; ++i) f(i); }
+void fill(const __half* x, __half* out, int n) {
+    each([&](int i) { out[i] = x[i]; }, n);
+    each([&](int i) {
+        out[i] = __hadd(x[i], __float2half(1e-9f));
+    }, n);
+}
+"""}
+
+
+def lines_of_lambdas(binary, scratch):
+    """A comment above a lambda with a finding moves the finding, and nothing is linked or judged again."""
+    tree, cache = Tree(os.path.join(scratch, "lambdas")), os.path.join(scratch, "lambdas-cache")
+    for name, text in LAMBDAS.items():
+        tree.write(name, text)
+    before = lint(binary, tree.folder, "--cache-dir", cache)["findings"]
+    for mark, above in [("#", "def run"), ("#", "    second"), ("//", "void fill"), ("//", "    each([&](int i) {\n")]:
+        name = "m.py" if mark == "#" else "a.cu"
+        tree.write(name, LAMBDAS[name].replace(above, f"{mark} more\n{above}"))
+        command = [binary, "--isolated", "--cuda", "stubs", "--select", "ALL", "--stats", "--cache-dir", cache, "."]
+        stats = subprocess.run(command, cwd=tree.folder, capture_output=True, text=True, timeout=600).stderr
+        assert "stats: extract" in stats and "stats: link" not in stats, f"a comment above {above!r}: {stats}"
+        after, fresh = lint(binary, tree.folder, "--cache-dir", cache), lint(binary, tree.folder, "--no-cache")
+        assert not list(differences(after, fresh)), f"a comment above {above!r}"
+        assert len(before) > 2 and after["findings"] != before, "no test of anything"
+    return 0
+
+
 HEADER = """#pragma once
 #include <cuda_fp16.h>
 
@@ -370,6 +406,7 @@ def main():
             failed += imports_of_what_is_low(args.lint, scratch)
             failed += calls_of_other_files(args.lint, scratch)
             failed += edits_of_data(args.lint, scratch)
+            failed += lines_of_lambdas(args.lint, scratch)
             failed += cpp_edits(args.lint, scratch, random.Random(args.seed), args.edits // 6)
         rounds = 0 if args.tree else args.edits // 20
         for n in range(rounds):

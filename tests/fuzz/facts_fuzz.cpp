@@ -48,8 +48,8 @@ void read_segment(std::string bytes) {
     if (!segment.open(bytes)) return;
     for (std::size_t i = 0; i < segment.records() && i < 64; ++i) {
         RecordReader reader(segment, segment.record(i));
-        (void)read_head(reader);
-        (void)read_unit(reader);
+        const StoredHead head = read_head(reader);
+        (void)reader.unit(head.facts.lines);
     }
 }
 
@@ -71,7 +71,6 @@ std::string seed(std::uint8_t kind) {
     head.inputs = {.files = {{mp::Symbol("/p/a.py"), {1, 2, 3}, 4}},
                    .missing = {mp::Symbol("b.h")},
                    .directories = {{mp::Symbol("/p"), 4, 5}}};
-    head.facts = digest_of(unit);
     write_record(writer, head, unit);
     return writer.take();
 }

@@ -44,6 +44,20 @@ TEST(Segment, RecordsComeBack) {
     EXPECT_FALSE(record.ok);
 }
 
+std::string segment_of(const std::vector<Unit>& units) {
+    SegmentWriter writer;
+    for (const Unit& unit : units) {
+        writer.unit(unit);
+        writer.end_record();
+    }
+    return writer.take();
+}
+
+Unit read_back(RecordReader& record) {
+    const Digest digest = record.digest();
+    return record.unit(digest.lines);
+}
+
 TEST(Segment, EveryFactComesBack) {
     const Unit unit = full_unit();
     Unit places;
@@ -51,33 +65,25 @@ TEST(Segment, EveryFactComesBack) {
         Function& f = places.functions.emplace_back();
         f.span = {.file = {}, .line = line, .column = ~line, .end_line = line / 2, .end_column = 3};
     }
-    SegmentWriter writer;
-    for (const Unit& u : {unit, places, unit}) {
-        write_unit(writer, u);
-        writer.end_record();
-    }
-    const std::string bytes = writer.take();
+    const std::string bytes = segment_of({unit, places, unit});
     Segment read;
     ASSERT_TRUE(read.open(bytes));
     for (const std::size_t i : {2, 1, 0}) {
         RecordReader record(read, read.record(i));
-        EXPECT_EQ(read_unit(record), i == 1 ? places : unit) << "record " << i;
+        EXPECT_EQ(read_back(record), i == 1 ? places : unit) << "record " << i;
         EXPECT_TRUE(record.ok);
     }
 }
 
 TEST(Segment, ARecordCutAnywhereIsReadWithinIt) {
-    SegmentWriter writer;
-    write_unit(writer, full_unit());
-    writer.end_record();
-    const std::string bytes = writer.take();
+    const std::string bytes = segment_of({full_unit()});
     Segment read;
     ASSERT_TRUE(read.open(bytes));
     const std::string_view whole = read.record(0);
     for (std::size_t size = 0; size < whole.size(); ++size) {
         const std::string cut(whole.substr(0, size));  // on the heap, for AddressSanitizer
         RecordReader record(read, cut);
-        EXPECT_EQ(read_unit(record), Unit{}) << size;
+        EXPECT_EQ(read_back(record), Unit{}) << size;
         EXPECT_FALSE(record.ok) << size;
     }
 }

@@ -10,7 +10,7 @@
 #include <string>
 #include <thread>
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include "kernels/base/parallel.hpp"
 #include "tests/analyzer/facts/full_unit.hpp"
@@ -110,7 +110,6 @@ TEST_F(StoreTest, HeadsComeBack) {
     head.inputs.files = {{.path = Symbol("/p/3.cu"), .id = {7, -5, 9}, .hash = ~std::uint64_t{0}}};
     head.inputs.missing = {Symbol("gone.h")};
     head.inputs.directories = {{.path = Symbol("/p"), .mtime_ns = 11, .names = 12}};
-    head.facts = {.hash = 99, .lines = {{.file = Symbol("/p/3.cu"), .lines = {3, 4, 4000}}}};
     SegmentWriter segment;
     write_record(segment, head, unit(3));
     FactStore written = open();
@@ -131,9 +130,8 @@ TEST_F(StoreTest, HeadsComeBack) {
     EXPECT_EQ(read->inputs.missing, head.inputs.missing);
     ASSERT_EQ(read->inputs.directories.size(), 1u);
     EXPECT_EQ(read->inputs.directories[0].names, 12u);
-    EXPECT_EQ(read->facts.hash, 99u);
-    ASSERT_EQ(read->facts.lines.size(), 1u);
-    EXPECT_EQ(read->facts.lines[0].lines, head.facts.lines[0].lines);
+    EXPECT_NE(read->facts.hash, 0u);
+    EXPECT_THAT(read->facts.lines, testing::Contains(Line{Symbol("other.py"), 2}));
     Unit shell = unit(3);
     shell.functions.clear();
     shell.dependencies.clear();

@@ -56,6 +56,24 @@ TEST(MergeDevicePass, AddsFunctionsOnlyTheDeviceHas) {
     EXPECT_EQ(host.coverage.functions, 2u);
 }
 
+// `#if` hides the first lambda of a body from one pass, so the numbers of the passes differ.
+TEST(MergeDevicePass, KeepsLambdasAtTwoPlacesApart) {
+    const auto lambda = [](std::uint32_t line, std::vector<Call> calls) {
+        Function f = function("k@lambda@1", std::move(calls));
+        f.kind = FunctionKind::lambda;
+        f.span = at(line);
+        return unit_with(std::move(f));
+    };
+    Unit host = lambda(5, {call("a", 5)});
+    merge_device_pass(host, lambda(5, {call("b", 5)}));
+    ASSERT_EQ(host.functions.size(), 1u);
+    EXPECT_EQ(host.functions[0].calls.size(), 2u);
+    merge_device_pass(host, lambda(9, {call("c", 9)}));
+    ASSERT_EQ(host.functions.size(), 2u);
+    EXPECT_EQ(host.functions[0].calls.size(), 2u);
+    EXPECT_EQ(host.functions[1].span, at(9));
+}
+
 TEST(MergeDevicePass, RenumbersWhatAddedFactsReferTo) {
     Unit host = unit_with(function("k", {call("host_only", 1), call("both", 2)}));
     Function device = function(

@@ -67,22 +67,6 @@ Unit unit(std::string_view facts) {
     return parsed ? std::move(*parsed) : Unit{};
 }
 
-std::uint64_t outline_hash(std::string_view functions) {
-    const Unit facts = unit("unit a.py language=python\n" + std::string(functions));
-    return hash_of(outline_of(facts, "pkg.a", Seeds(kRules), {"pkg"}));
-}
-
-TEST(OutlineHash, ChangesWithWhatCanLeadToOtherFiles) {
-    const std::string f = "  func 1:1 pkg.a.f kind=python\n    call 2:1 pkg.b.g callee=pkg.b.g\n";
-    const std::string library = "  func 5:1 pkg.a.h kind=python\n    call 6:1 torch.softmax op=softmax\n";
-    const std::string call = "  func 5:1 pkg.a.h kind=python\n    call 6:1 pkg.c.k callee=pkg.c.k\n";
-    const std::string half = "  func 5:1 pkg.a.h kind=python returns=fp16\n";
-    EXPECT_EQ(outline_hash(f), outline_hash(f + library));
-    EXPECT_NE(outline_hash(f), outline_hash(""));
-    EXPECT_NE(outline_hash(f), outline_hash(f + call));
-    EXPECT_NE(outline_hash(f), outline_hash(f + half)) << "files that import it";
-}
-
 class Reach : public testing::Test {
 protected:
     void add(std::string_view module, bool wanted, std::string_view text = "") {
@@ -90,10 +74,7 @@ protected:
         modules_.emplace_back(module);
     }
     void take(std::size_t file, std::string_view facts) {
-        Roots roots;
-        for (const std::string& module : modules_)
-            roots.insert(std::string_view(module).substr(0, module.find('.')));
-        reach_.take(file, outline_of(unit(facts), modules_[file], Seeds(kRules), roots));
+        reach_.take(file, outline_of(unit(facts), modules_[file], Seeds(kRules)));
     }
     PythonReach reach_;
     std::vector<std::string> modules_;

@@ -290,6 +290,20 @@ TEST_F(PythonTest, AWholeTreeIsExtractedWhole) {
     EXPECT_THAT(extracted(), UnorderedElementsAre("a.py", "a.py", "b.py", "c.py")) << "what seems dull, too";
 }
 
+TEST_F(PythonTest, PythonFactsSurviveNativeCode) {
+    write_old("p/a.py", "fn one\n");
+    write_old("p/c.py", "dull\n");
+    run();
+    EXPECT_THAT(extracted(), ElementsAre("a.py"));
+    write_old("p/b.cu", "fn two\n");
+    EXPECT_THAT(places(run().findings), ElementsAre("a.py:1", "b.cu:1"));
+    EXPECT_THAT(extracted(), UnorderedElementsAre("b.cu", "c.py")) << "what seems dull has facts now";
+    fs::remove(path("p/b.cu"));
+    const Report alone = run();
+    EXPECT_THAT(extracted(), IsEmpty());
+    EXPECT_EQ(alone.units.at(1).coverage, Coverage{}) << "the dull file has none again";
+}
+
 TEST_F(PythonTest, AFileWithATriggerIsNeverDull) {
     parts_.is_relevant = [](std::string_view, std::string_view) { return false; };
     write("p/a.py", "fn half\n");

@@ -94,6 +94,50 @@ TEST_F(ResultCacheTest, AnEditThatOnlyMovesLinesIsNotJudged) {
     EXPECT_EQ(judged, 1);
 }
 
+// Complains of each function with a finding that has all parts.
+void complain_fully(const RuleContext& context, Findings& out) {
+    for (const Function* f : context.program.functions()) {
+        SourceSpan after = f->span;
+        after.column = 9;
+        out.push_back({.rule = "MP901",
+                       .severity = Severity::note,
+                       .span = f->span,
+                       .message = "message",
+                       .fix = "fix",
+                       .notes = {{after, "see"}},
+                       .function = f->display,
+                       .edits = {{after, "text"}},
+                       .safe_edits = true});
+    }
+}
+
+std::string text_of(const Report& report) {
+    std::string out;
+    for (const Finding& f : report.findings) {
+        out += std::string(f.rule) + to_string(f.span) + std::string(name_of(f.severity)) + f.message +
+               f.fix + std::string(f.function.str()) + (f.safe_edits ? " safe\n" : "\n");
+        for (const Note& n : f.notes) out += to_string(n.span) + n.text + "\n";
+        for (const Edit& e : f.edits) out += to_string(e.at) + e.text + "\n";
+    }
+    return out;
+}
+
+TEST_F(ResultCacheTest, EveryPartOfAFindingIsReplayed) {
+    static constexpr Rule kFull{
+        .id = "MP901", .name = "toy-rule", .confirmed_by = "", .check = complain_fully};
+    static constexpr const Rule* kFullRules[] = {&kFull};
+    parts_.rules = kFullRules;
+    options_.device = "hpu";  // other settings than before
+    const std::string fresh = text_of(run());
+    EXPECT_THAT(fresh, HasSubstr("x.h:1:9"));
+    EXPECT_EQ(text_of(run()), fresh) << "nothing changed";
+    write_old("p/x.h", "\nfn inner\n", 500);
+    const std::string moved = text_of(run());
+    options_.use_cache = false;
+    EXPECT_EQ(moved, text_of(run())) << "lines moved";
+    EXPECT_THAT(moved, HasSubstr("x.h:2:9"));
+}
+
 // The store may be newer than the findings: another run, with other settings, has read the edit.
 TEST_F(ResultCacheTest, LinesMoveUnderARunWithOtherSettings) {
     write_old("p/a.cu", "\nfn one\ninclude x.h\nfn two\n", 500);

@@ -75,7 +75,7 @@ TEST(PythonNames, ImportsInsideFunctionsStayThere) {
 TEST(PythonNames, FunctionsAreNamedByTheirScope) {
     EXPECT_THAT(functions_of("class C:\n  def m(self):\n    def inner(): pass\n"
                              "    g(lambda x: x)\n"),
-                ElementsAre("m.<module>", "m.C.m", "m.C.m.inner", "m.C.m.<lambda:4:7>"));
+                ElementsAre("m.<module>", "m.C.m", "m.C.m.inner", "m.C.m.<lambda:1>"));
 }
 
 TEST(PythonNames, TheOneStarImportGivesTheOtherNames) {
@@ -91,7 +91,7 @@ TEST(PythonNames, NestedFunctionsSeeWhatIsAroundThem) {
         "    s.update()\n"
         "  return lambda: s.step(1)\n";
     EXPECT_THAT(calls_of(kSource, "f.g"), ElementsAre("torch.amp.GradScaler.update(s)"));
-    EXPECT_THAT(calls_of(kSource, "f.<lambda:6:10>"), ElementsAre("torch.amp.GradScaler.step(s, 1)"));
+    EXPECT_THAT(calls_of(kSource, "f.<lambda:1>"), ElementsAre("torch.amp.GradScaler.step(s, 1)"));
 }
 
 TEST(PythonNames, GlobalNamesBelongToTheModule) {
