@@ -6,6 +6,7 @@
 
 #include "kernels/numerics/divergence.hpp"
 #include "kernels/numerics/float_format.hpp"
+#include "runtime/fold/parts.hpp"
 
 namespace mp::trace {
 namespace {
@@ -47,8 +48,9 @@ bool is_whole_layer(std::string_view op) { return traits_of_recorded(op).has(Tra
 bool is_norm(std::string_view op) { return traits_of_recorded(op).has(Trait::norm); }
 
 double relative(double error_squares, double squares) {
-    if (!(error_squares > 0)) return 0;
-    return squares > 0 ? std::sqrt(error_squares / squares) : std::numeric_limits<double>::infinity();
+    if (error_squares <= 0) return 0;
+    const double error = relative_error(error_squares, squares);
+    return std::isnan(error) ? std::numeric_limits<double>::infinity() : error;
 }
 
 bool leaves_what_it_updates(const OpRecord& op) {
