@@ -17,11 +17,6 @@ namespace po = boost::program_options;
 // Boost wants a name for what is not an option. The blank keeps a user from giving it as one.
 constexpr const char* kWord = " word";
 
-std::string_view long_name(const Option& option) {
-    const std::string_view names(option.names);
-    return names.substr(0, names.find(','));
-}
-
 po::options_description described(const Command& command, bool with_hidden) {
     po::options_description all(command.heading);
     for (const Option& o : command.options) {
@@ -51,6 +46,11 @@ Error unknown_option(const Command& command, const std::string& option) {
 }
 
 }  // namespace
+
+std::string_view long_name(const Option& option) {
+    const std::string_view names(option.names);
+    return names.substr(0, names.find(','));
+}
 
 // Takes the values out of Boost's map.
 class Reader {

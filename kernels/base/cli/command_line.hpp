@@ -25,6 +25,8 @@ struct Option {
     bool repeats = false;
 };
 
+std::string_view long_name(const Option&);  // "output"
+
 // What the user gave. A name is the long one, without dashes.
 class Values {
 public:
