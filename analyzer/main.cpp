@@ -130,18 +130,10 @@ Status read_numbers(const cli::Values& map, LintOptions& lint) {
 }
 
 Status read_outputs(const cli::Values& map, std::vector<Output>& outputs) {
-    int to_standard = 0;
-    if (map.has("output")) {
-        for (const std::string& text : map.list("output")) {
-            const Result<Output> output = parse_output(text);
-            if (!output) return output.error();
-            to_standard += output->file.empty();
-            outputs.push_back(*output);
-        }
-    }
-    if (outputs.empty()) outputs.emplace_back();
-    if (to_standard > 1)
-        return Error{"--output: two formats go to standard output", "give one a file: sarif=lint.sarif"};
+    const Result<std::vector<cli::Destination>> found =
+        cli::destinations("--output", map.list("output"), kFormatNames);
+    if (!found) return found.error();
+    for (const cli::Destination& d : *found) outputs.push_back({static_cast<Format>(d.format), d.file});
     return Done{};
 }
 

@@ -141,6 +141,31 @@ Status one_of(const std::string& option, const std::string& value,
     return Error{option + ": '" + value + "' is none of " + all, did_you_mean(value, choices)};
 }
 
+Result<std::vector<Destination>> destinations(const std::string& option,
+                                              const std::vector<std::string>& values,
+                                              std::span<const std::string_view> formats) {
+    std::vector<Destination> out;
+    for (const std::string& value : values) {
+        const std::size_t equals = value.find('=');
+        const std::string format = value.substr(0, equals);
+        if (const Status known = one_of(option, format, formats); !known) return known.error();
+        Destination one;
+        while (formats[one.format] != format) ++one.format;
+        if (equals != std::string::npos) one.file = value.substr(equals + 1);
+        if (equals != std::string::npos && one.file.empty())
+            return Error{option + ": '" + value + "' names no file", option + " " + format + "=FILE"};
+        if (one.file == "-") one.file.clear();
+        for (const Destination& other : out)
+            if (other.file == one.file)
+                return Error{option + ": two reports go to " +
+                                 (one.file.empty() ? "standard output" : "'" + one.file + "'"),
+                             "give each its own file: " + option + " " + format + "=FILE"};
+        out.push_back(std::move(one));
+    }
+    if (out.empty()) out.emplace_back();
+    return out;
+}
+
 void fill_standard_streams() {
     for (const int fd : {0, 1, 2}) {
         if (::fcntl(fd, F_GETFD) < 0 && errno == EBADF) (void)::open("/dev/null", O_RDONLY | O_CLOEXEC);
