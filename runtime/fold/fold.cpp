@@ -28,7 +28,8 @@ private:
     Partial& into_;
 };
 
-// Of each recording by itself, so that what is left out does not depend on which file was read first.
+// Room for the tables of one recording. It depends on that file alone, so that what is omitted does not depend on which
+// file was read first.
 std::uint64_t tables_room(const std::string& path, std::size_t files) {
     std::error_code unknown;
     const std::uintmax_t size = std::filesystem::file_size(path, unknown);
@@ -62,8 +63,8 @@ Result<RunModel> fold_run(const std::string& directory, const FoldOptions& optio
     for (int i = 0; i < std::max(threads, 1); ++i) partials.emplace_back(options);
     std::atomic<std::size_t> next{0};
     std::atomic<bool> short_of_memory{false};
-    // One piece of work per thread, because its files share a partial model and buffers. A thread that is free takes the
-    // next file: the result does not depend on the order.
+    // One piece of work per thread, because its files share a partial model and buffers. A thread that is free takes
+    // the next file: the result does not depend on the order.
     in_parallel(partials.size(), threads, [&](std::size_t piece) {
         try {
             VisitBuffers buffers;

@@ -69,7 +69,7 @@ double total_phi(const OpRecord& op) {
     return floor_ratio(relative(op.error_squares, op.twin_squares), op.dtype);
 }
 
-// The record has the twin's squares over all compared elements. PROP is measured beside LOC, which leaves out casts, moves
+// The record has the twin's squares over all compared elements. PROP is measured beside LOC, which omits casts, moves
 // and very large calls: then it has that share of them.
 double inherited_error(const OpRecord& op) {
     if (op.loc_compared == 0 || op.compared == 0) return 0;

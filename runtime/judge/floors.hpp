@@ -40,8 +40,8 @@ double total_phi(const OpRecord&);
 double inherited_phi(const OpRecord&);
 // PROP relative to the twin's results, 0 where it was not measured.
 double inherited_error(const OpRecord&);
-// sqrt of the quotient; 0/0 is 0, as is a difference of sums below 0. Never NaN, unlike relative_error() of runtime/fold:
-// a NaN is the worst error, and as infinity it is above every limit and wins every comparison of a rule.
+// sqrt of the quotient; 0/0 is 0, as is a difference of sums below 0. Never NaN, unlike relative_error() of
+// runtime/fold: a NaN is the worst error, and as infinity it is above every limit and wins every comparison of a rule.
 double relative(double error_squares, double squares);
 
 // tau, or tau + 3 / sqrt(n) below 1,024 elements (metrics.md 3.6).

@@ -37,7 +37,7 @@ TEST(Judge, MPT010NamesTheFirstStepAboveTheLimit) {
     EXPECT_EQ(judge(m).findings.at(0).step, Step{3}) << "columns of several steps: the worst";
 }
 
-// Of two ops the one whose errors have no number is the worse one, in any order.
+// An op whose error is NaN is worse than one with a number, in any order.
 TEST(Judge, MPT010AnErrorThatIsNaNIsTheWorst) {
     for (const int nan : {1, 2}) {
         RunModel m = healthy();
