@@ -119,7 +119,8 @@ int print_rules() {
 }
 
 int print_rule(const std::vector<std::string>& words) {
-    if (words.empty()) return fail({"rule: no rule is given", "mp-lint rule MP401; 'mp-lint rules' lists them"});
+    if (words.empty())
+        return fail({"rule: no rule is given", "mp-lint rule MP401; 'mp-lint rules' lists them"});
     std::string out;
     for (const std::string& word : words) {
         const Rule* found = nullptr;
