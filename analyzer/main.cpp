@@ -56,8 +56,6 @@ text tells how many there are, and --notes shows them.
 
 )";
 
-constexpr std::array<std::string_view, 6> kVerbs{"facts", "rules", "rule", "policy", "baseline", "help"};
-
 constexpr cli::Option kOptions[] = {
     {"database,p", "BUILD", "directory or file of compile_commands.json"},
     {"output", "FORMAT[=FILE]", "text (default), json, sarif, github, gitlab, rdjson, junit, markdown", true},
@@ -132,18 +130,10 @@ Status read_numbers(const cli::Values& map, LintOptions& lint) {
 }
 
 Status read_outputs(const cli::Values& map, std::vector<Output>& outputs) {
-    int to_standard = 0;
-    if (map.has("output")) {
-        for (const std::string& text : map.list("output")) {
-            const Result<Output> output = parse_output(text);
-            if (!output) return output.error();
-            to_standard += output->file.empty();
-            outputs.push_back(*output);
-        }
-    }
-    if (outputs.empty()) outputs.emplace_back();
-    if (to_standard > 1)
-        return Error{"--output: two formats go to standard output", "give one a file: sarif=lint.sarif"};
+    const Result<std::vector<cli::Destination>> found =
+        cli::destinations("--output", map.list("output"), kFormatNames);
+    if (!found) return found.error();
+    for (const cli::Destination& d : *found) outputs.push_back({static_cast<Format>(d.format), d.file});
     return Done{};
 }
 
@@ -231,6 +221,8 @@ Result<CommandLine> parse(std::vector<std::string> arguments) {
     }
     const Result<cli::Values> values = cli::parse(command(), arguments);
     if (!values) return values.error();
+    for (const cli::Option& o : kOptions)
+        if (const std::string name(cli::long_name(o)); values->has(name)) line.given.push_back(name);
     const Status filled = fill(*values, line);
     if (!filled) return filled.error();
     return line;
@@ -263,13 +255,111 @@ Status add_config(CommandLine& line) {
     return Done{};
 }
 
+std::vector<std::string_view> names_of_words();
+
 // "mp-lint rulse" is a mistyped word, not a file that went missing.
 Status check_first_word(const std::vector<std::string>& inputs) {
     struct stat info{};
     if (inputs.empty() || ::stat(inputs[0].c_str(), &info) == 0) return Done{};
-    const std::string hint = did_you_mean(inputs[0], kVerbs);
+    const std::string hint = did_you_mean(inputs[0], names_of_words());
     if (hint.empty()) return Done{};
     return Error{"neither a command nor a file: '" + inputs[0] + "'", hint};
+}
+
+Status prepare(CommandLine& line) {
+    const Status first = check_first_word(line.lint.inputs);
+    return first ? add_config(line) : first;
+}
+
+// --- words ---
+
+int rules_word(CommandLine&, const FrontEnds&) { return print_rules(); }
+
+int rule_word(CommandLine& line, const FrontEnds&) { return print_rule(line.lint.inputs); }
+
+int policy_word(CommandLine&, const FrontEnds&) {
+    return fail({"policy: an option is given before the word", "mp-lint policy list"});
+}
+
+int help_word(CommandLine&, const FrontEnds&) { return print_help(); }
+
+int facts_word(CommandLine& line, const FrontEnds& parts) {
+    const Status ready = prepare(line);
+    return ready ? print_facts_of(line.lint, parts) : fail(ready.error());
+}
+
+int baseline_word(CommandLine& line, const FrontEnds& parts) {
+    const std::vector<std::string> words = take_words(line.lint.inputs, 2);
+    const Status ready = prepare(line);
+    return ready ? baseline(words, line, parts) : fail(ready.error());
+}
+
+int lint_word(CommandLine& line, const FrontEnds& parts) {
+    const Status ready = prepare(line);
+    if (!ready) return fail(ready.error());
+    if (!line.show_command) return lint_sources(line, parts);
+    const Result<std::string> commands = show_command(line.lint, parts);
+    if (!commands) return fail(commands.error());
+    return print(*commands) ? kClean : kUsage;
+}
+
+// Which options a word takes, besides --help and --version.
+enum class Takes : std::uint8_t { none, reading, reading_and_judging, all };
+
+struct Word {
+    std::string_view name;
+    Takes takes;
+    int (*go)(CommandLine&, const FrontEnds&);
+};
+
+constexpr Word kWords[] = {
+    {"", Takes::all, lint_word},
+    {"facts", Takes::reading, facts_word},
+    {"rules", Takes::none, rules_word},
+    {"rule", Takes::none, rule_word},
+    {"policy", Takes::all, policy_word},  // run() hands its own options over
+    {"baseline", Takes::reading_and_judging, baseline_word},
+    {"help", Takes::all, help_word},
+};
+
+std::vector<std::string_view> names_of_words() {
+    std::vector<std::string_view> out;
+    for (const Word& word : kWords)
+        if (!word.name.empty()) out.push_back(word.name);
+    return out;
+}
+
+// What the first word that is not an option names; without a name, paths are linted.
+const Word& word_of(const std::vector<std::string>& inputs) {
+    for (const Word& word : kWords)
+        if (!inputs.empty() && !word.name.empty() && word.name == inputs[0]) return word;
+    return kWords[0];
+}
+
+bool takes(const Word& word, std::string_view option) {
+    static constexpr std::string_view kReading[] = {"database", "cuda",     "torch-headers", "exact",
+                                                    "jobs",     "timeout",  "no-cache",      "cache-dir",
+                                                    "config",   "isolated", "stats",         "whole-tree"};
+    static constexpr std::string_view kJudging[] = {"select",  "ignore", "exit-zero", "inference",
+                                                    "profile", "torch",  "device",    "policy"};
+    const auto is_in = [option](const auto& list) { return std::ranges::count(list, option) > 0; };
+    if (word.takes == Takes::all || option == "help" || option == "version") return true;
+    if (word.takes == Takes::none) return false;
+    return is_in(kReading) || (word.takes == Takes::reading_and_judging && is_in(kJudging));
+}
+
+// An option without effect is refused, because it hides a mistake.
+Status check_options(const Word& word, const std::vector<std::string>& given) {
+    for (const std::string& option : given) {
+        if (takes(word, option)) continue;
+        std::string all;
+        for (const cli::Option& o : kOptions)
+            if (o.help && takes(word, cli::long_name(o)))
+                all += (all.empty() ? "" : ", ") + ("--" + std::string(cli::long_name(o)));
+        return Error{std::string(word.name) + ": --" + option + " is not an option of this word",
+                     std::string(word.name) + " takes " + all};
+    }
+    return Done{};
 }
 
 int run(std::vector<std::string> arguments) {
@@ -281,32 +371,15 @@ int run(std::vector<std::string> arguments) {
     CommandLine& line = *parsed;
     std::vector<std::string>& inputs = line.lint.inputs;
 
-    std::string verb;
-    if (!inputs.empty() && std::find(kVerbs.begin(), kVerbs.end(), inputs[0]) != kVerbs.end()) {
-        verb = inputs[0];
-        inputs.erase(inputs.begin());
-    }
-    if (line.help || verb == "help") return print_help();
+    const Word& word = word_of(inputs);
+    if (!word.name.empty()) inputs.erase(inputs.begin());
+    if (line.help) return print_help();
+    if (const Status good = check_options(word, line.given); !good) return fail(good.error());
     const FrontEnds parts = real_front_ends();
     if (line.version) return print_version(line, parts);
-    if (verb == "rules") return print_rules();
-    if (verb == "rule") return print_rule(inputs);
-    const Status first = check_first_word(inputs);
-    if (!first) return fail(first.error());
-    const std::vector<std::string> words =
-        verb == "baseline" ? take_words(inputs, 2) : std::vector<std::string>{};
-    const Status configured = add_config(line);
-    if (!configured) return fail(configured.error());
-    if (verb == "facts") return print_facts_of(line.lint, parts);
-    if (verb == "baseline") return baseline(words, line, parts);
-    if (!line.show_command) {
-        const int code = lint_sources(line, parts);
-        if (line.stats) std::cerr << Stats::of_process().text("mp-lint");
-        return code;
-    }
-    const Result<std::string> commands = show_command(line.lint, parts);
-    if (!commands) return fail(commands.error());
-    return print(*commands) ? kClean : kUsage;
+    const int code = word.go(line, parts);
+    if (line.stats) std::cerr << Stats::of_process().text("mp-lint");
+    return code;
 }
 
 // The heap of the main thread in large pages: where a tree is linked, a tenth of the time were faults of small ones.

@@ -119,7 +119,8 @@ int print_rules() {
 }
 
 int print_rule(const std::vector<std::string>& words) {
-    if (words.empty()) return fail({"rule: which one?", "mp-lint rule MP401; 'mp-lint rules' lists them"});
+    if (words.empty())
+        return fail({"rule: no rule is given", "mp-lint rule MP401; 'mp-lint rules' lists them"});
     std::string out;
     for (const std::string& word : words) {
         const Rule* found = nullptr;
@@ -141,9 +142,10 @@ int print_rule(const std::vector<std::string>& words) {
 }
 
 int print_facts_of(const LintOptions& options, const FrontEnds& parts) {
-    if (options.inputs.empty()) return fail({"facts: of which file?", "mp-lint facts norm.cu"});
-    const Result<std::vector<Unit>> units = run_facts(options, parts);
+    if (options.inputs.empty()) return fail({"facts: no file is given", "mp-lint facts norm.cu"});
+    const Result<std::vector<Unit>> units = timed("facts", [&] { return run_facts(options, parts); });
     if (!units) return fail(units.error());
+    Stats::of_process().add_count("units", units->size());
     std::string out;
     bool any = false;
     for (const Unit& unit : *units) {

@@ -20,6 +20,7 @@ struct CommandLine {
     LintOptions lint;
     AdoptOptions adopt;
     std::vector<Output> outputs;
+    std::vector<std::string> given;  // options, by their long names
     std::string config;
     std::string color = "auto";
     bool isolated = false;

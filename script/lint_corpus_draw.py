@@ -210,7 +210,7 @@ def table_row(name, group, language):
 
 
 def rules(root, first, last):
-    """Of each rule the judged reports of the draws from the first to the last: how often it was right."""
+    """How often each rule was right, by the judged reports of the draws from the first to the last."""
     counts = collections.Counter()
     for sheet in sheets(root):
         for row in sheet["report"] if first <= sheet["seed"] <= last else []:

@@ -38,7 +38,7 @@ private:
     void find_dominators(const Function&);
     void find_loops(const Function&);
     bool is_reached(std::uint32_t block) const { return block == 0 || dominator_[block] != kNoBlock; }
-    // Of the loops around the block that have another head than the block.
+    // The head of the innermost loop around the block, without a loop that the block itself begins.
     std::uint32_t innermost_head(std::uint32_t block) const;
 
     std::vector<std::vector<std::uint32_t>> before_;  // the blocks that lead to each

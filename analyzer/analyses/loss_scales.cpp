@@ -6,6 +6,7 @@
 
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/region/calls.hpp"
+#include "kernels/numerics/op_traits.hpp"
 
 namespace mp::lint {
 namespace {
@@ -118,14 +119,14 @@ bool has_scalings(const Program& program) {
 }
 
 bool tests_finite(const Function& f) {
-    // As C++ and CUDA spell them too: std::isnan, __isnanf, __hisinf.
-    constexpr std::array<std::string_view, 6> kTests{"isfinite", "isnan",      "isinf",
-                                                     "finitef",  "non_finite", "nan_to_num_"};
+    // What replaces or counts such values asks for them too.
+    constexpr std::array<std::string_view, 2> kOthers{"non_finite", "nan_to_num_"};
     return std::ranges::any_of(f.calls, [&](const Call& c) {
         // Gradients and their norms are not fp64; what parsers of numbers ask about is.
         if (!c.args.empty() && c.args[0].dtype == DType::fp64) return false;
         const std::string_view name = leaf(c.name.str());
-        return std::ranges::any_of(kTests, [&](std::string_view test) {
+        if (spells_finite_test(name) || traits_of(c.op).has(Trait::finite_test)) return true;
+        return std::ranges::any_of(kOthers, [&](std::string_view test) {
             return name.find(test) != std::string_view::npos || c.op.name() == test;
         });
     });

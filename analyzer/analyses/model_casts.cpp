@@ -111,7 +111,7 @@ public:
     explicit Finder(const RuleContext& context)
         : context_(context), program_(context.program), classes_(classes_of(context)) {}
 
-    // Of a module of unknown class.
+    // Whether the call casts a module, also one of unknown class.
     bool is_cast(const Function& f, const Call& call) const {
         if (!may_be_cast(f, call)) return false;
         const Operand& model = object_of(f, call.args.front());
@@ -151,7 +151,7 @@ private:
         return {};
     }
 
-    // Of an attribute that a method of the class fills.
+    // The class of an attribute that a method of the class sets.
     Symbol class_kept(const Function& f, Symbol attribute) const {
         if (f.parent_class.empty() || !attribute.str().starts_with("self.")) return {};
         for (const Function* method : classes_.methods(f.parent_class))

@@ -300,7 +300,7 @@ ModuleDType ModuleDTypes::event(const Function& f, const Call& call, const Opera
 
 ModuleDType ModuleDTypes::cast_by(const Function& f, const Call& call) {
     ModuleDType found = unknown();
-    // Of a class of another file the extraction does not know that it is a module.
+    // Extraction does not know whether a class of another file is a module.
     const DType named =
         context_.program.definition(call.callee) ? DType::unknown : named_by(leaf(call.name.str()));
     if (is_float(call.result.dtype) || is_float(named)) {

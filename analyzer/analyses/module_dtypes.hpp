@@ -34,15 +34,15 @@ public:
     ModuleDTypes(const ModuleDTypes&) = delete;
     ModuleDTypes& operator=(const ModuleDTypes&) = delete;
 
-    // Of the parameters of the module, when the call `at` runs. `proven` when the last cast runs on every way
-    // to `at`.
+    // The dtype of the module's parameters when the call `at` runs. `proven` if the last cast runs on every path to
+    // `at`.
     ModuleDType of_module(const Function&, const Operand& module, const Call& at);
-    // Of a list of tensors, as torch._foreach_ functions take it.
+    // The dtype of a list of tensors, as torch._foreach_ functions take it.
     TensorDType of_list(const Function&, const Operand& list, const Call& at);
-    // Of a tensor: of the module that it belongs to, if there is one.
+    // The dtype of a tensor: that of its module, if it belongs to one.
     TensorDType of_tensor(const Function&, const Operand& tensor, const Call& at);
 
-    // Of self.scale, a parameter or buffer of the method's own module: of that module, when it is low.
+    // The dtype of self.scale, a parameter or buffer of the method's own module: that of the module, if it is low.
     TensorDType of_member(const Function&, const Operand& tensor);
 
     TensorDTypes& tensors() { return tensors_; }

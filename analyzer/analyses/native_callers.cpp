@@ -261,7 +261,7 @@ std::vector<PythonCaller> python_calls(const Program& program, std::string_view 
     return calls;
 }
 
-// Of a module of which Python calls other functions, and not this one: nor does it choose it, as in
+// Whether Python calls other functions of the module, but neither calls this one nor chooses it, as in
 // run = module.run_gpu if x.is_cuda else module.run_cpu
 bool is_unused_export(const Program& program, const Function& f) {
     const std::span<const Exported> all = program.exported();

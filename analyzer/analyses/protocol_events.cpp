@@ -5,6 +5,7 @@
 
 #include "analyzer/analyses/arguments.hpp"
 #include "analyzer/analyses/support.hpp"
+#include "kernels/numerics/op_traits.hpp"
 
 namespace mp::lint {
 namespace {
@@ -85,7 +86,6 @@ bool copies_clipped(const Function& f, const Call& copy) {
 
 // The effect on a gradient, by the name of the method alone.
 EventKind done_to_gradient(std::string_view leaf) {
-    constexpr std::array<std::string_view, 4> kReads{"norm", "isnan", "isinf", "isfinite"};
     // A copy is not listed as a write, because it stores the mean over ranks, which has the same scale.
     constexpr std::array<std::string_view, 8> kWrites{"mul_",          "clamp_",
                                                       "clip_",         "__imul__",
@@ -95,7 +95,8 @@ EventKind done_to_gradient(std::string_view leaf) {
     // Division is how gradients are unscaled or averaged by hand.
     if (leaf == "div_" || leaf == "__itruediv__" || leaf == "operator/=") return read_scale;
     if (any_of(leaf, kWrites)) return clip;
-    return any_of(leaf, kReads) || any_of(leaf, kNoise) ? inspect : none;
+    const bool reads = leaf == "norm" || traits_of(leaf).has(Trait::finite_test);
+    return reads || any_of(leaf, kNoise) ? inspect : none;
 }
 
 EventKind gradient_event(const Function& f, const Call& call, std::string_view leaf) {

@@ -159,7 +159,7 @@ const Call* branched_call_at(const Function& f, const SourceSpan& at) {
 // exec(open("configurator.py").read()): the command line can change every name.
 bool overwrites_names(const Call& call) { return call.name.str() == "exec"; }
 
-// Of the name in the statements of a module; nullptr when there is none, or more than one.
+// The definition of the name in the statements of a module; nullptr if there is none, or more than one.
 const Definition* only_definition(const Function& module, std::string_view name) {
     const Definition* found = nullptr;
     for (const Definition& d : module.definitions) {

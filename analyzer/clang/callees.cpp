@@ -8,6 +8,8 @@
 #include "clang/AST/DeclCXX.h"
 #include "llvm/ADT/StringSwitch.h"
 
+#include "kernels/numerics/op_traits.hpp"
+
 namespace mp::lint::walk {
 namespace {
 
@@ -54,12 +56,8 @@ bool is_arithmetic_operator(clang::OverloadedOperatorKind kind) {
     }
 }
 
-// isfinite, std::isnan, __isnanf: such a call shows that overflow of a scale is handled.
-bool asks_whether_finite(std::string_view name) {
-    constexpr std::array<std::string_view, 4> kQuestions{"isfinite", "isnan", "isinf", "finitef"};
-    const auto asks = [&](std::string_view q) { return last(name).find(q) != std::string_view::npos; };
-    return std::ranges::any_of(kQuestions, asks);
-}
+// Such a call shows that overflow of a scale is handled.
+bool asks_whether_finite(std::string_view name) { return spells_finite_test(last(name)); }
 
 bool keeps_standard(std::string_view name) {
     if (asks_whether_finite(name)) return true;

@@ -9,6 +9,8 @@
 #include "clang/Lex/Lexer.h"
 #include "llvm/ADT/StringSwitch.h"
 
+#include "kernels/base/text.hpp"
+
 namespace mp::lint {
 namespace {
 
@@ -179,13 +181,7 @@ std::string collapsed(llvm::StringRef source) {
         text += c;
         if (text.size() > kLongestText) break;
     }
-    if (text.size() <= kLongestText) return text;
-    text.resize(kLongestText);
-    // Do not cut a UTF-8 character: drop its bytes when the last one was cut off.
-    std::size_t start = text.size();
-    while (start > 0 && (static_cast<unsigned char>(text[start - 1]) & 0xC0) == 0x80) --start;
-    if (start > 0 && static_cast<unsigned char>(text[start - 1]) >= 0xC0) text.resize(start - 1);
-    return text;
+    return std::string(utf8_prefix(text, kLongestText));
 }
 
 }  // namespace

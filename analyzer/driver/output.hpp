@@ -1,13 +1,14 @@
 #pragma once
 
+#include <array>
 #include <string>
 #include <string_view>
-
-#include "kernels/base/result.hpp"
 
 namespace mp::lint {
 
 enum class Format : unsigned char { text, json, sarif, github, gitlab, rdjson, junit, markdown };
+inline constexpr std::array<std::string_view, 8> kFormatNames{"text",   "json",   "sarif", "github",
+                                                              "gitlab", "rdjson", "junit", "markdown"};
 
 // One --output: FORMAT or FORMAT=FILE ("-" is standard output).
 struct Output {
@@ -17,7 +18,5 @@ struct Output {
 
 // Whether programs read it: it has every note, whatever --notes says.
 bool keeps_notes(Format);
-
-Result<Output> parse_output(std::string_view text);
 
 }  // namespace mp::lint

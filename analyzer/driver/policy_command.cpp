@@ -73,7 +73,7 @@ Result<Dump> read_dump(const std::vector<std::string>& words) {
                          "write: mp-lint policy dump --from-torch [--python PY] [--device cuda]"};
     }
     if (!dump.from_torch)
-        return Error{"policy dump: from what?",
+        return Error{"policy dump: no source is given",
                      "--from-torch runs Python and asks its torch; --python names which Python"};
     return dump;
 }

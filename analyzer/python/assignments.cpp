@@ -297,7 +297,7 @@ void Builder::assign_attribute(Node target, const Value& value, Node right) {
     const Value object = eval(object_node);
     const Symbol leaf = file_.names.of(target.part(Part::attribute));
     if (!object.entity.empty()) {
-        // Of the program itself: it takes the place of what that module or class binds to the name.
+        // A setting replaces what a module or class of the program binds to the name.
         if (!object.is_class || file_.is_project_name(object.entity))
             add_setting(file_.names.join(object.entity, leaf.str()), operand(value, right), target);
         return;

@@ -265,7 +265,7 @@ private:
     std::unordered_set<std::uint32_t> flattened_;                  // dictionaries whose settings are
                                                                    // already recorded
     std::vector<Entered> by_hand_;                                 // `ctx.__enter__()`
-    // Of a module or class: where a name is bound, and by which of its statements.
+    // Where a module or class binds a name, and by which of its statements.
     struct Bound {
         std::uint32_t slot = 0;
         SourceSpan at{};

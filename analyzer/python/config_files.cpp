@@ -195,7 +195,8 @@ std::string_view file_named(Symbol constant) {
     return text.ends_with(".json") || text.ends_with(".txt") || is_yaml(text) ? text : std::string_view();
 }
 
-// Of JSON and text files: most of them are data. YAML is written for people.
+// A JSON or text file is read only if its name has one of these, because most such files are data. Every YAML file is
+// read: people write those.
 constexpr std::array<std::string_view, 15> kHints{"config",   "Config",    "ds_",   "deepspeed", "DeepSpeed",
                                                   "gaudi",    "precision", "bf16",  "fp32",      "hmp",
                                                   "OPS_LIST", "cfg",       "param", "setting",   "SETTING"};

@@ -4,6 +4,7 @@
 
 #include "analyzer/python/builtins.hpp"
 #include "analyzer/python/library/library.hpp"
+#include "kernels/base/text.hpp"
 
 namespace mp::lint::python {
 namespace {
@@ -47,7 +48,7 @@ Symbol File::name_of_lambda(Symbol scope, Node node) {
 
 Symbol File::text_of(Node node) {
     const std::string_view text = node.text();
-    const std::string_view start = text.substr(0, std::min(text.size(), 2 * kMaxText));
+    const std::string_view start = utf8_prefix(text, 2 * kMaxText);
     const auto is_blank = [](char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r' || c == '\\'; };
     bool plain = text.size() <= kMaxText;
     for (std::size_t i = 0; plain && i < start.size(); ++i)
@@ -59,13 +60,9 @@ Symbol File::text_of(Node node) {
             dense += c;
         else if (!dense.empty() && dense.back() != ' ')
             dense += ' ';
-        if (dense.size() == kMaxText) break;
+        if (dense.size() > kMaxText) break;
     }
-    // Do not cut a UTF-8 character in two.
-    while (!dense.empty() && (static_cast<unsigned char>(dense.back()) & 0xC0) == 0x80 &&
-           dense.size() == kMaxText)
-        dense.pop_back();
-    return Symbol(dense);
+    return Symbol(utf8_prefix(dense, kMaxText));
 }
 
 Value File::detached(Value v, const std::vector<Call>& calls) {

@@ -66,7 +66,7 @@ private:
         changed_ = true;
     }
 
-    // Of the type parameters that begin here.
+    // Blanks the defaults of the type parameters that begin here.
     void blank_defaults() {
         int depth = 1;
         ++at_;

@@ -25,7 +25,7 @@ bool holds_keywords(std::string_view name) {
     return std::ranges::find(kNames, leaf(name)) != kNames.end();
 }
 
-// Of a dtype object, a tensor, or the result of a cast of something that is not known to be a tensor.
+// Whether the operand is a dtype object, a tensor, or a cast of something that is not known to be a tensor.
 bool has_dtype(const Operand& o) {
     return o.dtype != DType::unknown &&
            (o.shape == Shape::dtype || o.shape == Shape::tensor || o.shape == Shape::other);
@@ -37,7 +37,7 @@ bool is_self(const Function& f, std::int32_t param) {
 
 Values::Known known_of(const Operand& o) { return {o.dtype, o.shape, o.constant, o.assumed, o.alternative}; }
 
-// Of a dtype that is low in one of the branches.
+// The low dtype of the branch that has one.
 Symbol low_branch(const Values::Known& a, const Values::Known& b) {
     for (const Values::Known* branch : {&a, &b}) {
         if (!branch->alternative.empty()) return branch->alternative;
@@ -56,7 +56,7 @@ Values::Known common(const Values::Known& a, const Values::Known& b) {
             .alternative = dtype == DType::unknown ? low_branch(a, b) : Symbol{}};
 }
 
-// Of one branch after the other. `first` is set before the first one.
+// Adds what one more branch gives. `first` is true before the first one.
 void add_branch(Values::Known& all, const Values::Known& next, bool& first) {
     all = std::exchange(first, false) ? next : common(all, next);
 }

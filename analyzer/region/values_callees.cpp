@@ -18,7 +18,8 @@ bool holds_modules(std::string_view name) {
     return name == "torch.nn.ModuleList" || name == "torch.nn.ModuleDict" || name == "torch.nn.Sequential";
 }
 
-// Of [Block()] * n, OrderedDict([...]), a function's list: not of a module that a constructor made.
+// Whether the result has items of its own: [Block()] * n, OrderedDict([...]), a list. A module that a constructor made
+// has not.
 bool holds_items(const Call& call) {
     const std::string_view name = call.name.str();
     return is_display(call) || leaf(name) == "__mul__" || leaf(name) == "OrderedDict";

@@ -142,7 +142,7 @@ private:
                std::to_string(code->line_in_cell) + std::string(after);
     }
 
-    // Of a notebook the line of code, not the JSON around it, which may be the whole file.
+    // In a notebook this is the line of code, not the JSON around it, which may be the whole file.
     Window window_at(const SourceSpan& span) const {
         const std::string_view file = span.file.str();
         const CellLine* code = report_.sources.cell_line(file, span.line, span.column);

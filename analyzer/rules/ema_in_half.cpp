@@ -89,7 +89,7 @@ public:
 private:
     static constexpr int kFarthest = 4;  // parameters, attributes and complements on the way to a number
 
-    // Of a parameter: what its callers pass or leave to the default, and of these the one that keeps most.
+    // A parameter has the factors that its callers pass or leave to the default; the one that keeps most counts.
     Factor factor(const Function& f, const Operand& operand, bool keeps, int left = kFarthest) const {
         if (const auto value = number_of(operand)) return {value, operand.assumed};
         if (left == 0) return {};
@@ -133,7 +133,7 @@ private:
         return {};
     }
 
-    // Of the parameter's default: (0.9, 0.999).
+    // An item of the parameter's default, such as (0.9, 0.999).
     static std::optional<double> item_of(const Function& init, const Operand& pair, std::size_t item) {
         if (pair.param == kNone || static_cast<std::size_t>(pair.param) >= init.params.size()) return {};
         std::string_view text = init.params[static_cast<std::size_t>(pair.param)].constant.str();

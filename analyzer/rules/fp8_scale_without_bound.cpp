@@ -59,10 +59,10 @@ const Call* largest_magnitude(const Function& f, const Operand& value) {
 // Whether something in the function looks at the value, or changes it in place.
 bool is_guarded(const Function& f, const Operand& value) {
     return std::ranges::any_of(f.calls, [&](const Call& call) {
-        constexpr std::array<std::string_view, 12> kTests{"eq",    "ne",    "gt",          "ge",
-                                                          "lt",    "le",    "isinf",       "isfinite",
-                                                          "isnan", "where", "masked_fill", "nan_to_num"};
-        const bool looks = any_of(call.op.name(), kTests) || leaf(call.name.str()) == "__setitem__" ||
+        constexpr std::array<std::string_view, 9> kTests{"eq", "ne",    "gt",          "ge",        "lt",
+                                                         "le", "where", "masked_fill", "nan_to_num"};
+        const bool looks = any_of(call.op.name(), kTests) || traits_of(call.op).has(Trait::finite_test) ||
+                           leaf(call.name.str()) == "__setitem__" ||
                            (call.in_place && traits_of(call.op).has(Trait::caps));
         return looks && std::ranges::any_of(call.args, [&](const Operand& o) {
                    return (value.call != kNone && o.call == value.call) ||

@@ -192,7 +192,7 @@ private:
         return false;
     }
 
-    // Of a function of the program, which gets the value.
+    // Adds the parameters of a function of the program that get the value.
     void add_parameters(const Call& call, const OperandTest& is_it, std::vector<Value>& next) const {
         const Function* const callee = program_.definition(call.callee);
         if (!callee) return;

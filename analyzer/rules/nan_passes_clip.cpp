@@ -13,6 +13,7 @@
 #include "analyzer/analyses/loss_scales.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/rules/rule.hpp"
+#include "kernels/numerics/op_traits.hpp"
 
 namespace mp::lint {
 namespace {
@@ -48,13 +49,10 @@ Clip only_clip(const Function& f) {
 }
 
 bool tests_norms(const Program& program, std::string_view norm) {
-    constexpr std::array<std::string_view, 4> kTests{"isfinite", "isnan", "isinf", "finitef"};
     return std::ranges::any_of(program.functions(), [&](const Function* f) {
         return std::ranges::any_of(f->calls, [&](const Call& call) {
-            const std::string_view name = leaf(call.name.str());
-            const bool asks = std::ranges::any_of(
-                kTests, [&](std::string_view test) { return name.find(test) != std::string_view::npos; });
-            return asks && std::ranges::any_of(call.args, [&](const Operand& value) {
+            return spells_finite_test(leaf(call.name.str())) &&
+                   std::ranges::any_of(call.args, [&](const Operand& value) {
                        return naming(value) == norm || mentions(value.text.str(), "norm");
                    });
         });

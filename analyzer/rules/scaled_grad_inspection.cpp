@@ -8,20 +8,16 @@
 // Silent After unscale_, where the scale was read, with disabled scalers.
 // Tests  testdata/lint/MP209.md, tests/analyzer/rules/scaled_grad_inspection_test.cpp
 
-#include <array>
-
 #include "analyzer/analyses/protocol.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/rules/rule.hpp"
+#include "kernels/numerics/op_traits.hpp"
 
 namespace mp::lint {
 namespace {
 
 // torch.isnan(p.grad).any(): to leave the step out, as step() of the scaler does by itself.
-bool asks_for_overflow(const Call& call) {
-    constexpr std::array<std::string_view, 3> kAsks{"isnan", "isinf", "isfinite"};
-    return any_of(leaf(call.name.str()), kAsks);
-}
+bool asks_for_overflow(const Call& call) { return traits_of(leaf(call.name.str())).has(Trait::finite_test); }
 
 void check(const RuleContext& context, Findings& out) {
     for (const Violation& v : violations_of(context, Defect::grads_inspected)) {

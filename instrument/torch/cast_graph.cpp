@@ -216,7 +216,7 @@ private:
         return device_of(a) == device_of(b) && stream_of(a) == stream_of(b);
     }
 
-    // Of the thread that runs the node.
+    // The device whose thread runs the node.
     static at::Device device_of(const Node& node) {
         for (std::uint32_t i = 0; i < node.num_inputs(); ++i)
             if (const at::Device device = node.input_metadata(i).device(); !device.is_cpu()) return device;

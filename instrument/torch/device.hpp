@@ -18,7 +18,7 @@ class Device {
 public:
     virtual ~Device() = default;
 
-    // Of the ops that run on it.
+    // The dispatch key of the ops that run on it.
     virtual c10::DispatchKey key() const noexcept = 0;
     virtual bool serves(const at::Tensor&) noexcept = 0;
     // Whether the current stream records a graph: nothing may be launched, read or followed.

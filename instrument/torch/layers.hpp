@@ -28,7 +28,7 @@ public:
     LayerId intern(std::string_view name);
     std::string name(LayerId) const;
 
-    // Of this thread. A name longer than 4 KiB is cut.
+    // The layers of this thread. A name longer than 4 KiB is cut.
     void push(std::string_view name);
     LayerId pop();  // returns the layer on top; 0 if there is none
     // A layer that was not pushed runs the op that made the last autograd node of this thread.

@@ -206,7 +206,7 @@ std::vector<std::vector<Masters::Slice>> Masters::find(const std::vector<at::Ten
         std::uint64_t previous = ~std::uint64_t{0};
         for (std::int64_t i = 0; i + kWindow <= rounded.numel(); ++i) {
             const std::uint64_t key = key_at(values + i);
-            // Of a run of one value only the beginning is compared.
+            // If a value repeats, only the first window of it is compared.
             if (key == std::exchange(previous, key) || !windows.may_hold(key)) continue;
             const auto [first, last] = windows.equal(key);
             for (auto it = first; it != last; ++it)

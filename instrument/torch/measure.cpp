@@ -42,7 +42,7 @@ struct Inputs {
     }
 };
 
-// Of the inputs of an op whose result may be non-finite, or far from the twin's.
+// Figures of the inputs of an op whose result may be non-finite, or far from the twin's.
 struct LateInputs {
     std::vector<Figure<TensorStats>> stats;
     std::vector<Figure<Divergence>> divergences;
@@ -334,7 +334,7 @@ std::shared_ptr<const LateInputs> measure_inputs_late(Late& late, const OpInfo& 
     return inputs;
 }
 
-// Of a call with its twin: the inputs' errors too. One measurement serves all results of the call.
+// A call with its twin has the inputs' errors too. One measurement serves all results of the call.
 std::shared_ptr<const LateInputs> measure_inputs_late(Late& late, const OpInfo& op, const Call& call,
                                                       bool errors) {
     if (call.late_inputs) return call.late_inputs;

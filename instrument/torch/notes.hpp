@@ -17,7 +17,7 @@ public:
     Notes(Recording& recording, const CurrentStep& now) : recording_(recording), now_(now) {}
 
     void say(trace::NoteKind kind, std::string_view text) { say(kind, text, now_.number); }
-    // Of a step that ended before.
+    // The same for a step that ended before.
     void say(trace::NoteKind, std::string_view text, std::int64_t step);
     bool has_file() const noexcept { return recording_.is_open(); }
 

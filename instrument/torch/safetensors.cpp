@@ -47,6 +47,8 @@ std::string header_of(const std::vector<NamedTensor>& tensors) {
     return header;
 }
 
+// Not OutputFile of kernels/base/files: that takes one text, and this file may have gigabytes of tensors. The adapter
+// has the std::string of its torch, and links no library of ours that is compiled with another.
 bool write_all(int fd, const void* data, std::size_t bytes) {
     const char* at = static_cast<const char*>(data);
     while (bytes > 0) {

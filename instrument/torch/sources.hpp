@@ -43,7 +43,7 @@ private:
     const Layers& layers_;
     std::mutex mutex_;
     std::map<Key, Known> known_;
-    // Of the layer's first forward op with these letters (see sources.cpp), or of all.
+    // The place of the layer's first forward op with these letters (see sources.cpp), or of its first one of all.
     std::map<std::pair<LayerId, std::string>, std::string> forward_;
 };
 

@@ -122,7 +122,7 @@ void StepClock::put_unfinished() {
                          [this](trace::StepRecord& complete) { write(complete); });
 }
 
-// Of a program without steps everything is kept. After the last step of a training only what is not finite is: a loss
+// A program without steps keeps everything. After the last step of a training only what is not finite is kept: a loss
 // check that ends the program comes there, but so do evaluations and exports, which are not the training.
 void StepClock::write_unfinished(trace::StepRecord& rest) {
     if (parts_.recording.steps() > 0) {

@@ -31,7 +31,7 @@ public:
         without_twin,  // in every mode but local
     };
     void measure_gradients(Gradients);
-    // Of a step that does not end: the gradients that are not finite.
+    // The gradients of a step that does not end, as far as they are not finite.
     std::vector<trace::TensorRecord> lost_gradients();
     // Parameters, optimizer state, buffers and gradients, as they are after the step.
     void end_step(trace::StepRecord&);

@@ -135,7 +135,8 @@ private:
 
         std::atomic_flag taken;
         std::vector<Slot> slots = std::vector<Slot>(kFirstSlots);
-        // Of the slots, for threads that do not hold the part and only prefetch: they may be of before.
+        // Copies of `slots.data()` and of its mask for prefetching without the lock. They may be stale and are never
+        // dereferenced.
         std::atomic<const Slot*> first{slots.data()};
         std::atomic<std::size_t> mask{kFirstSlots - 1};
         std::size_t size = 0;

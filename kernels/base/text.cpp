@@ -12,6 +12,16 @@ bool is_reserved_for_invisible(std::uint32_t c) {
     return c == 0x2065 || (c >= 0xFFF0 && c <= 0xFFF8) || (c >= 0xE0000 && c <= 0xE0FFF);
 }
 
+// Whether the byte belongs to a character that begins before it. The end of that character may be missing.
+bool is_inside(std::string_view text, std::size_t at) {
+    const auto byte = [&](std::size_t back) { return static_cast<unsigned char>(text[at - back]); };
+    const auto continues = [](unsigned char c) { return (c & 0xC0U) == 0x80U; };
+    std::size_t back = 0;
+    while (back < at && back < 3 && continues(byte(back))) ++back;
+    const unsigned char first = byte(back);
+    return back > 0 && first >= 0xC0U && back < (first >= 0xF0U ? 4U : first >= 0xE0U ? 3U : 2U);
+}
+
 }  // namespace
 
 CodePoint decode_utf8(std::string_view bytes) {
@@ -33,6 +43,19 @@ std::string valid_utf8(std::string_view text) {
         text.remove_prefix(c.length);
     }
     return out;
+}
+
+std::string_view utf8_prefix(std::string_view text, std::size_t bytes) {
+    if (text.size() <= bytes) return text;
+    while (is_inside(text, bytes)) --bytes;
+    return text.substr(0, bytes);
+}
+
+std::string_view utf8_suffix(std::string_view text, std::size_t bytes) {
+    if (text.size() <= bytes) return text;
+    std::size_t from = text.size() - bytes;
+    while (is_inside(text, from)) ++from;
+    return text.substr(from);
 }
 
 int display_width(std::uint32_t code_point) {

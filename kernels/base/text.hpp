@@ -21,6 +21,11 @@ CodePoint decode_utf8(std::string_view bytes);  // not empty
 // The same text as valid UTF-8: each byte that is not becomes U+FFFD.
 std::string valid_utf8(std::string_view text);
 
+// The longest start and the longest end of the text that have at most so many bytes and cut no character of UTF-8 in
+// two. Bytes that are not UTF-8 are cut anywhere.
+std::string_view utf8_prefix(std::string_view text, std::size_t bytes);
+std::string_view utf8_suffix(std::string_view text, std::size_t bytes);
+
 // Columns that a terminal uses for a code point: 0 for combining marks, 2 for wide characters, else 1.
 int display_width(std::uint32_t code_point);
 

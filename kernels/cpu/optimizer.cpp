@@ -35,7 +35,7 @@ HWY_AFTER_NAMESPACE();
 namespace mp::cpu {
 namespace {
 
-// Of the instruction set that is in use.
+// The kernels of the instruction set that is in use.
 const OptimizerKernels& optimizers_in_use() {
 #if HWY_ARCH_X86
 #if HWY_TARGETS & HWY_AVX3

@@ -7,7 +7,7 @@
 
 namespace mp::cuda {
 
-// Of one tensor, contiguous; addresses are the device's.
+// One contiguous tensor. Addresses are the device's.
 struct BlockwiseCall {
     blockwise::Table table;
     float* values;

@@ -82,7 +82,6 @@ public:
 
     // For tests and benchmarks.
     void set_waves(int waves) noexcept { waves_ = waves; }  // blocks per place on the device
-    void allow_large_lists(bool allow) noexcept { large_ = large_ && allow; }
 
     static constexpr int kKinds = 4;    // statistics, histogram, divergence, nonfinite: one kernel per format
     static constexpr int kFormats = 6;  // cpu::index_of()

@@ -27,12 +27,12 @@ public:
     Outcome load() noexcept;
     bool ready() const noexcept { return module_ != nullptr; }
 
-    // Of the ranges, whose addresses are the device's, `first` must be 0.
+    // One step over ranges. Their addresses are the device's; their `first` must be 0.
     Outcome step(Stream, const optim::AdamW&, const cpu::OptimizerRange*, int count,
                  const DevicePass&) const noexcept;
     Outcome step(Stream, const optim::Sgd&, const cpu::OptimizerRange*, int count,
                  const DevicePass&) const noexcept;
-    // Of a whole tensor; addresses are the device's.
+    // A whole tensor into 8 bits and back. Addresses are the device's.
     Outcome quantize(Stream, const blockwise::Table&, const float* values,
                      const cpu::QuantizedRange& into) const noexcept;
     Outcome dequantize(Stream, const blockwise::Table&, const cpu::QuantizedRange&,

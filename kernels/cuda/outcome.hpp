@@ -22,7 +22,7 @@ struct Outcome {
     explicit operator bool() const { return status == Status::ok; }
 };
 
-// Of a CUresult.
+// What a CUresult means.
 inline Outcome outcome_of(int code) { return code == 0 ? Outcome{} : Outcome{Status::refused, code}; }
 
 const char* name_of(Status) noexcept;

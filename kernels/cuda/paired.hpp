@@ -277,7 +277,7 @@ struct Stagnated {
         return as_double(exponent < -1022 ? U64{1} << (exponent + 1074)
                                           : static_cast<U64>(exponent + 1023) << 52);
     }
-    // Of a dtype known at run time only.
+    // For a dtype that is known at run time only.
     MP_HD static double half_ulp(DType dtype, double x) {
         switch (dtype) {
             case DType::fp64:

@@ -153,7 +153,7 @@ std::string_view last_component(std::string_view name) {
     return cut == std::string_view::npos ? name : name.substr(cut + 1);
 }
 
-// Of the canonical names in the section of ATen.
+// The traits of the canonical names in the section of ATen.
 std::unordered_map<Symbol, Traits> interned_traits() {
     std::unordered_map<Symbol, Traits> out;
     for (const auto& [name, op] : table().aten) out.try_emplace(op.symbol(), traits_of(op.name()));

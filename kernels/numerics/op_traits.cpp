@@ -122,6 +122,12 @@ Traits traits_of(std::string_view name) { return find(table().ops, name); }
 Traits traits_of_collective(std::string_view name) { return find(table().collectives, name); }
 Traits traits_of_recorded(std::string_view op) { return find(table().recorded, base_name(op)); }
 
+bool spells_finite_test(std::string_view name) {
+    static constexpr std::array<std::string_view, 4> kParts{"isfinite", "isnan", "isinf", "finitef"};
+    return std::ranges::any_of(kParts,
+                               [name](std::string_view part) { return name.find(part) != name.npos; });
+}
+
 std::string base_name(std::string_view op) {
     std::string_view name = op;
     if (const std::size_t colons = name.rfind("::"); colons != std::string_view::npos)

@@ -89,6 +89,10 @@ Traits traits_of_collective(std::string_view name);
 // those of base_name().
 Traits traits_of_recorded(std::string_view op);
 
+// Whether a function of C++ or CUDA asks if a number is infinite or NaN, by its own name: isfinite, __isnanf, __hisinf,
+// finitef. Ops of PyTorch have Trait::finite_test.
+bool spells_finite_test(std::string_view name);
+
 // The name of an op without what marks its variants: namespace, overload, leading "_" and "native_", "_out", the
 // in-place "_", "_backward", "_forward". "addmm" of "aten::addmm", "softmax" of "aten::_softmax", "layer_norm" of
 // "aten::native_layer_norm_backward". Empty only for an empty name.

@@ -66,9 +66,8 @@ Result<std::string> read_file(const std::string& path) {
 
 std::string printable(std::string_view text) {
     constexpr std::size_t kShown = 40;
-    std::size_t end = std::min(text.size(), kShown);
-    while (end > 0 && end < text.size() && (text[end] & 0xC0) == 0x80) --end;  // no part of a character
-    return escape_controls(text.substr(0, end)) + (end < text.size() ? "..." : "");
+    const std::string_view start = utf8_prefix(text, kShown);
+    return escape_controls(start) + (start.size() < text.size() ? "..." : "");
 }
 
 // A line without comment and blanks, with its place.

@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
-#include <functional>
 #include <new>
 #include <thread>
 
+#include "kernels/base/parallel.hpp"
 #include "runtime/fold/partial.hpp"
 #include "runtime/fold/run_model.hpp"
 #include "runtime/trace/decode.hpp"
@@ -28,7 +28,8 @@ private:
     Partial& into_;
 };
 
-// Of each recording by itself, so that what is left out does not depend on which file was read first.
+// Room for the tables of one recording. It depends on that file alone, so that what is omitted does not depend on which
+// file was read first.
 std::uint64_t tables_room(const std::string& path, std::size_t files) {
     std::error_code unknown;
     const std::uintmax_t size = std::filesystem::file_size(path, unknown);
@@ -62,22 +63,17 @@ Result<RunModel> fold_run(const std::string& directory, const FoldOptions& optio
     for (int i = 0; i < std::max(threads, 1); ++i) partials.emplace_back(options);
     std::atomic<std::size_t> next{0};
     std::atomic<bool> short_of_memory{false};
-    // Whoever is free takes the next file; merging is free of order.
-    const auto work = [&](Partial& into) {
+    // One piece of work per thread, because its files share a partial model and buffers. A thread that is free takes
+    // the next file: the result does not depend on the order.
+    in_parallel(partials.size(), threads, [&](std::size_t piece) {
         try {
             VisitBuffers buffers;
             for (std::size_t i = next++; i < paths->size(); i = next++)
-                fold_file((*paths)[i], paths->size(), into, buffers);
+                fold_file((*paths)[i], paths->size(), partials[piece], buffers);
         } catch (const std::bad_alloc&) {
             short_of_memory = true;
         }
-    };
-    {
-        std::vector<std::jthread> others;
-        for (int i = 1; i < threads; ++i)
-            others.emplace_back(work, std::ref(partials[static_cast<std::size_t>(i)]));
-        work(partials[0]);
-    }
+    });
     if (short_of_memory) return Error{directory + ": not enough memory to fold it", "use fewer threads"};
     for (std::size_t i = 1; i < partials.size(); ++i) {
         partials[0].merge(partials[i]);

@@ -43,7 +43,7 @@ void Partial::merge_step(StepState& into, const StepState& other) {
     into.twins += other.twins;
 }
 
-// Of the last attempt, and of the rank that came farthest.
+// Keeps the unfinished step of the last attempt, and of the rank that came farthest.
 void Partial::add_unfinished(const StepState& other) {
     const auto order = [](const StepState& s) { return std::tuple(s.restart, s.summary.step); };
     if (!unfinished_ || order(*unfinished_) < order(other)) {

@@ -64,7 +64,7 @@ SkipFacts Partial::facts_of(const SkipState& skip, const std::vector<RankState>&
 
 namespace {
 
-// Of how many sets each of `steps`, which are sorted, is a member.
+// Counts in how many sets each of the sorted `steps` is.
 class Members {
 public:
     explicit Members(const std::vector<StepSummary>& steps) : steps_(steps), change_(steps.size() + 1) {}

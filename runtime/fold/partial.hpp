@@ -127,7 +127,7 @@ private:
     CoverageSum coverage_;
     std::int64_t total_wall_ns_ = 0;
 
-    // Of the recording that is being read.
+    // State of the recording that is being read.
     Rank rank_;
     RankState facts_;
     std::map<NoteKey, NoteRecord> file_notes_;

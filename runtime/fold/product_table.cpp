@@ -8,14 +8,16 @@ namespace mp::trace {
 namespace {
 
 double quotient(double a, double b) {
-    if (b > 0) return a / b;
-    return a > 0 ? std::numeric_limits<double>::infinity() : 0;
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    if (!(b > 0) && !std::isnan(b)) return a > 0 || std::isnan(a) ? kInfinity : 0;
+    const double value = a / b;
+    return std::isnan(value) ? kInfinity : value;
 }
 
-// The larger, the worse. All fields take part, so that equal ones are the same.
+// The larger, the worse; a NaN is the worst. All fields take part, so that equal ones are the same.
 auto badness(const ProductRecord& r, Place at) {
     const LocalExcess excess = local_excess(r);
-    const auto order = [](double x) { return std::isnan(x) ? -1.0 : x; };
+    const auto order = [](double x) { return std::pair(std::isnan(x), std::isnan(x) ? 0.0 : x); };
     return std::tuple(order(std::min(excess.rounding, excess.others)), order(r.block_error_squares),
                       -at.step.value, -at.rank.value, ~r.first_row, ~r.device, ~r.rows, ~r.sketched_rows,
                       order(r.error_squares), order(r.squares), order(r.rounding_squares),
@@ -25,8 +27,8 @@ auto badness(const ProductRecord& r, Place at) {
 }  // namespace
 
 LocalExcess local_excess(const ProductRecord& r) {
-    const double other_errors = std::max(0.0, r.error_squares - r.block_error_squares);
-    const double other_roundings = std::max(0.0, r.rounding_squares - r.block_rounding_squares);
+    const double other_errors = larger(0, r.error_squares - r.block_error_squares);
+    const double other_roundings = larger(0, r.rounding_squares - r.block_rounding_squares);
     const double excess = quotient(r.block_error_squares, r.block_rounding_squares);
     return {excess, quotient(excess, quotient(other_errors, other_roundings))};
 }

@@ -16,6 +16,7 @@ namespace mp::trace {
 struct LocalExcess {
     double rounding = 0;  // the measure of the worst rows
     double others = 0;    // that measure divided by the one of all other rows; infinity: those have no error
+    // Neither is NaN: a NaN in the record is the worst, and makes its measure infinite.
 };
 LocalExcess local_excess(const ProductRecord&);
 

@@ -102,13 +102,13 @@ struct TensorSum {
     double wanted_squares = 0, moved_dot = 0;
     // Over sampled steps, as the sums of OpRecord are.
     double sampled_error_squares = 0, sampled_twin_squares = 0;
-    // Of the first sampled step with a twin, when run and twin have not parted. Unknown: none.
+    // The first sampled step with a twin, when run and twin have not parted, and its sums. Unknown: there is none.
     Step first_sample;
     double first_error_squares = 0, first_twin_squares = 0;
-    // Of a parameter, over sampled steps: squares of its change, of the twin's, and of their difference.
+    // Sums of a parameter over sampled steps: squares of its change, of the twin's, and of their difference.
     double change_squares = 0, twin_change_squares = 0, change_error_squares = 0;
-    // Of the sampled steps that began with 16-bit values only (TensorRecord::rounded): the first and the last; unknown:
-    // none. The format, what one rounding to it takes, and the twin's change in these steps.
+    // The first and the last sampled step that began with 16-bit values only (TensorRecord::rounded); unknown: none.
+    // Then the format, what one rounding to it takes, and the twin's change in these steps.
     Step first_rounded, last_rounded;
     DType narrow = DType::unknown;
     double rounding_squares = 0, rounded_change_squares = 0;

@@ -8,6 +8,7 @@
 #include <toml++/toml.h>
 
 #include "kernels/base/files.hpp"
+#include "kernels/base/text.hpp"
 #include "runtime/gate/dates.hpp"
 #include "runtime/gate/gate.hpp"
 #include "runtime/judge/policy_text.hpp"
@@ -24,7 +25,7 @@ constexpr std::ptrdiff_t kMostStars = 8;  // fnmatch(3) tries every split at eve
 constexpr std::size_t kShownWord = 80;
 
 std::string word(std::string_view text) {
-    return quoted(text.substr(0, kShownWord)) + (text.size() > kShownWord ? " (cut)" : "");
+    return quoted(utf8_prefix(text, kShownWord)) + (text.size() > kShownWord ? " (cut)" : "");
 }
 
 using Names = std::vector<std::string_view>;

@@ -6,6 +6,7 @@
 
 #include "kernels/numerics/divergence.hpp"
 #include "kernels/numerics/float_format.hpp"
+#include "runtime/fold/parts.hpp"
 
 namespace mp::trace {
 namespace {
@@ -47,8 +48,9 @@ bool is_whole_layer(std::string_view op) { return traits_of_recorded(op).has(Tra
 bool is_norm(std::string_view op) { return traits_of_recorded(op).has(Trait::norm); }
 
 double relative(double error_squares, double squares) {
-    if (!(error_squares > 0)) return 0;
-    return squares > 0 ? std::sqrt(error_squares / squares) : std::numeric_limits<double>::infinity();
+    if (error_squares <= 0) return 0;
+    const double error = relative_error(error_squares, squares);
+    return std::isnan(error) ? std::numeric_limits<double>::infinity() : error;
 }
 
 bool leaves_what_it_updates(const OpRecord& op) {
@@ -67,11 +69,17 @@ double total_phi(const OpRecord& op) {
     return floor_ratio(relative(op.error_squares, op.twin_squares), op.dtype);
 }
 
-// The record has no separate reference for PROP. The twin's squares serve, because the fp32 op on the real inputs is
-// close to the twin's result.
+// The record has the twin's squares over all compared elements. PROP is measured beside LOC, which omits casts, moves
+// and very large calls: then it has that share of them.
+double inherited_error(const OpRecord& op) {
+    if (op.loc_compared == 0 || op.compared == 0) return 0;
+    const double share = static_cast<double>(op.loc_compared) / static_cast<double>(op.compared);
+    return relative(op.prop_error_squares, std::min(share, 1.0) * op.twin_squares);
+}
+
 double inherited_phi(const OpRecord& op) {
     if (op.loc_compared == 0 || op.compared == 0) return -1;
-    return floor_ratio(relative(op.prop_error_squares, op.loc_squares), op.dtype);
+    return floor_ratio(inherited_error(op), op.dtype);
 }
 
 double widened(double tau, std::uint64_t elements) {

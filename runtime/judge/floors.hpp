@@ -38,7 +38,10 @@ inline constexpr double kLeft = 0.9;  // their share
 bool leaves_what_it_updates(const OpRecord&);
 double total_phi(const OpRecord&);
 double inherited_phi(const OpRecord&);
-// sqrt of the quotient; 0/0 is 0. Not relative_l2() of kernels/numerics: a NaN as the error gives 0 here, NaN there.
+// PROP relative to the twin's results, 0 where it was not measured.
+double inherited_error(const OpRecord&);
+// sqrt of the quotient; 0/0 is 0, as is a difference of sums below 0. Never NaN, unlike relative_error() of
+// runtime/fold: a NaN is the worst error, and as infinity it is above every limit and wins every comparison of a rule.
 double relative(double error_squares, double squares);
 
 // tau, or tau + 3 / sqrt(n) below 1,024 elements (metrics.md 3.6).

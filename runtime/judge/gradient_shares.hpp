@@ -21,10 +21,10 @@ public:
         double sampled = 1;  // over the sampled steps; 1 without gradients of a twin
         double first = -1;   // in the first of them, before run and twin part; -1 without gradients of a twin
     };
-    // Of squares: of the gradients of the op's layer, or of those that are computed after it if its layer has none, at
-    // most what `error`, the relative error of the op's results, makes of each. The last product or sum of its layer
-    // makes gradients itself, such as a bias's, so it and what comes after it explain none that has more elements than
-    // their results.
+    // The share of the error's squares that the op explains. It counts the gradients of the op's layer, or those that
+    // are computed after it if its layer has none, and of each at most what `error`, the relative error of the op's
+    // results, makes of it. The last product or sum of its layer makes gradients itself, such as a bias's, so it and
+    // what comes after it explain none that has more elements than their results.
     Share of(const OpRecord&, double error) const;
     // The same of all gradients that are computed after the op, which has no part in those of its own layer.
     Share after(const OpRecord&, double error) const;

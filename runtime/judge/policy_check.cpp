@@ -102,7 +102,7 @@ Counts calls_of(const RunModel& model, const std::function<bool(const OpRecord&)
     return out;
 }
 
-// Of matrix products of programs without torch.
+// Answers for the matrix products of programs without torch.
 void answer_split_sums(Case& c) {
     std::uint64_t calls = 0, split = 0, loose = 0;
     for (const OpSum& s : c.model.ops) {
@@ -155,7 +155,7 @@ Finding off_policy(Severity severity, const DeclaredPolicy& p) {
     return f;
 }
 
-// Of what the switch of cuDNN decides: convolutions and RNNs. That of cuBLAS decides the other products.
+// Whether cuDNN's switch decides the op: convolutions and RNNs. That of cuBLAS decides the other products.
 bool is_of_cudnn(std::string_view op) { return op.find("conv") != op.npos || op.find("cudnn") != op.npos; }
 
 // Products of fp32, of cuDNN or of cuBLAS, that rounded their inputs although the policy forbids it. `check` is the

@@ -21,8 +21,6 @@ namespace {
 constexpr std::uint64_t kFewest = 64;
 constexpr double kNearClean = 3;  // floors of the inputs: about what one or two roundings leave
 
-double inherited(const OpRecord& op) { return relative(op.prop_error_squares, op.loc_squares); }
-
 // Inputs of an fp32 result were rounded to 16 bits before, if they were rounded at all.
 double clean_limit(DType dtype) {
     return kNearClean * one_rounding_floor(is_low_precision(dtype) ? dtype : DType::bf16);
@@ -57,14 +55,14 @@ bool is_correction(const OpSum& sum, const RunModel& m, double limit) {
 bool amplifies(const OpSum& sum, const RunModel& m, double limit) {
     const OpRecord& op = sum.total;
     return (op.phase == Phase::forward || is_made_with_the_model(sum, m)) && op.loc_compared >= kFewest &&
-           op.input_error > 0 && op.input_error <= clean_limit(op.dtype) && inherited(op) >= limit;
+           op.input_error > 0 && op.input_error <= clean_limit(op.dtype) && inherited_error(op) >= limit;
 }
 
 Finding amplified(const Case& c, const std::vector<const OpSum*>& ops) {
     const OpSum& worst =
-        **std::ranges::max_element(ops, {}, [](const OpSum* s) { return inherited(s->total); });
+        **std::ranges::max_element(ops, {}, [](const OpSum* s) { return inherited_error(s->total); });
     const OpRecord& op = worst.total;
-    const double error = inherited(op);
+    const double error = inherited_error(op);
     const bool fails = error >= c.limits.amplified_fail;
     Finding f = finding_at("MPT013", fails ? Severity::error : Severity::warning, op);
     f.step = worst.worst_cum.step.known() ? worst.worst_cum.step : worst.first_step;

@@ -248,7 +248,7 @@ Cause cause_of_noise(const RunModel& m, double noise) {
     Cause found;
     for (const OpSum& sum : m.ops) {
         const OpRecord& op = sum.total;
-        const double error = std::min(relative(op.prop_error_squares, op.loc_squares), 1.0);
+        const double error = std::min(inherited_error(op), 1.0);
         if (op.amplification < kCancels || error < std::min(noise, 1.0) / 2 || !near_the_loss(op, m))
             continue;
         if (!found.sum || op.first < found.sum->total.first) found = {&sum, error};

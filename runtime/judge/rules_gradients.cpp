@@ -42,7 +42,7 @@ double error_at_first(const OpRecord& op, const RunModel& m) {
 // What one rounding of the inputs makes of the op's results, or what several ops in turn, of which this one subtracts
 // nearly equal values. What the op introduces itself is MPT010's.
 double amplified_by(const OpRecord& op, const RunModel& m) {
-    const double inherited = relative(op.prop_error_squares, op.loc_squares);
+    const double inherited = inherited_error(op);
     if (op.amplification <= 1) return 0;
     const double from_first = op.amplification >= kCancels ? error_at_first(op, m) : 0;
     return std::min({std::max(cost_of_rounding(op, m), from_first), inherited, 1.0});

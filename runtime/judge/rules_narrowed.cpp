@@ -66,8 +66,7 @@ std::vector<Narrowed> narrowed_in(const RunModel& model) {
         if (!narrows(cast)) continue;
         const OpRecord* const reader = reader_of(*s, order);
         const double error = relative(cast.error_squares, cast.twin_squares);
-        if (!reader || reader->loc_compared < kFewest ||
-            relative(reader->prop_error_squares, reader->loc_squares) < kArrives * error)
+        if (!reader || reader->loc_compared < kFewest || inherited_error(*reader) < kArrives * error)
             continue;
         const bool forward = cast.phase == Phase::forward;
         out.push_back(

@@ -156,7 +156,8 @@ Step first_step_above(const RunModel& model, const OpSum& sum, double limit) {
     const Step worst = sum.worst_loc.step.known() ? sum.worst_loc.step : sum.first_step;
     const std::vector<Cell>* cells = cells_by_step(model, sum.total);
     if (!cells) return worst;
-    const auto cell = std::ranges::find_if(*cells, [&](const Cell& each) { return each.loc_phi > limit; });
+    const auto cell =
+        std::ranges::find_if(*cells, [&](const Cell& each) { return is_worse(each.loc_phi, limit); });
     return cell == cells->end() ? worst : Step{cell - cells->begin()};
 }
 

@@ -74,7 +74,7 @@ std::optional<FlushedState> flushed_state(const RunModel& m) {
         const auto known = states.find(p.name);
         if (known == states.end() || known->second.count < 2) continue;
         const States& s = known->second;
-        const double far = relative_l2(p.last);
+        const double far = relative(p.last.error_squares, p.last.twin_squares);
         const double share = s.worst->most_flushed - std::max(s.least, s.gradient);
         const double few = static_cast<double>(kFewest) / static_cast<double>(s.worst->last.compared);
         const double limit = far > kParameterIsLost ? std::min(few, kFlushed) : kFlushed;

@@ -37,7 +37,7 @@ struct SkipVerdict {
 SkipVerdict verdict_of(const SkipFacts&);
 // " of the gradients of fc1.weight, fc2.weight and 3 more"; empty without names.
 std::string of_gradients(const std::vector<std::string>& names);
-// Of the skips of a run, in the order of their steps.
+// The verdicts on the skips of a run, in the order of their steps.
 std::vector<SkipVerdict> verdicts_of(const std::vector<SkipFacts>&);
 // The same facts as a run without a twin has them.
 std::vector<SkipFacts> without_twin(std::vector<SkipFacts>);

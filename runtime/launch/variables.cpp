@@ -70,7 +70,7 @@ void Variables::set(std::string_view name, std::string_view value) {
         return;
     }
     *found = entry;
-    // Of two assignments, a shell uses the last and getenv the first, so keep only one.
+    // If a variable is assigned twice, a shell uses the last and getenv the first, so keep only one.
     entries_.erase(std::remove_if(found + 1, entries_.end(), same), entries_.end());
 }
 

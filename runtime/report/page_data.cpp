@@ -156,9 +156,10 @@ Json ladder_part(const Judgement& judgement) {
             continue;
         }
         Rung& to = rungs[it->second];
-        if (r.introduced > to.introduced) to.introduced = r.introduced, to.op = r.op, to.dtype = r.dtype;
-        to.inherited = std::max(to.inherited, r.inherited);
-        to.total = std::max(to.total, r.total);
+        if (is_worse(r.introduced, to.introduced))
+            to.introduced = r.introduced, to.op = r.op, to.dtype = r.dtype;
+        to.inherited = larger(to.inherited, r.inherited);
+        to.total = larger(to.total, r.total);
     }
     if (rungs.size() > kMaxRungs) rungs.resize(kMaxRungs);
     Json out = Json::array();

@@ -9,6 +9,7 @@
 #include "kernels/base/figures.hpp"
 #include "kernels/numerics/divergence.hpp"
 #include "runtime/fold/parts.hpp"
+#include "runtime/judge/floors.hpp"
 #include "runtime/report/figure_bases.hpp"
 #include "runtime/report/verdict_text.hpp"
 #include "runtime/trace/display.hpp"
@@ -30,14 +31,8 @@ struct Phis {
 };
 
 Phis phis_of(const OpRecord& op) {
-    Phis phis;
-    if (one_rounding_floor(op.dtype) == 0) return phis;
-    if (op.compared > 0)
-        phis.total = floor_ratio(relative_error(op.error_squares, op.twin_squares), op.dtype);
-    if (op.loc_compared == 0) return phis;
-    phis.introduced = floor_ratio(relative_error(op.loc_error_squares, op.loc_squares), op.dtype);
-    phis.inherited = floor_ratio(relative_error(op.prop_error_squares, op.twin_squares), op.dtype);
-    return phis;
+    if (one_rounding_floor(op.dtype) == 0) return {};
+    return {introduced_phi(op), inherited_phi(op), total_phi(op)};
 }
 
 void put_phis(Json& into, const Phis& phis) {

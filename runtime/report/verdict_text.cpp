@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "kernels/base/figures.hpp"
+#include "kernels/base/text.hpp"
 #include "runtime/report/process_rows.hpp"
 #include "runtime/report/sections.hpp"
 #include "runtime/trace/display.hpp"
@@ -285,14 +286,9 @@ std::string where_text(const Finding& f) {
 std::string shown_short(std::string_view text, std::size_t length) {
     std::string safe = shown(text);
     if (safe.size() <= length) return safe;
-    // Keeps both ends, which tell names apart better than the beginning alone. Cuts between characters of UTF-8.
-    const auto inside = [&](std::size_t at) {
-        return (static_cast<unsigned char>(safe[at]) & 0xc0U) == 0x80U;
-    };
-    std::size_t head = length * 2 / 3, tail = safe.size() - (length > 18 ? length / 3 - 5 : 1);
-    while (inside(head)) --head;
-    while (tail < safe.size() && inside(tail)) ++tail;
-    return safe.substr(0, head) + " ... " + safe.substr(tail);
+    // Keeps both ends, which tell names apart better than the beginning alone.
+    return std::string(utf8_prefix(safe, length * 2 / 3)) + " ... " +
+           std::string(utf8_suffix(safe, length > 18 ? length / 3 - 5 : 1));
 }
 
 }  // namespace mp::trace

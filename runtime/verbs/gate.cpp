@@ -8,11 +8,11 @@
 #include <optional>
 #include <string_view>
 
+#include "kernels/base/cli/command_line.hpp"
 #include "kernels/base/stats.hpp"
 #include "runtime/fold/symbols.hpp"
 #include "runtime/gate/dates.hpp"
 #include "runtime/gate/gate.hpp"
-#include "runtime/launch/words.hpp"
 #include "runtime/trace/display.hpp"
 #include "runtime/verbs/inputs.hpp"
 #include "runtime/verbs/run_stats.hpp"
@@ -22,38 +22,6 @@ namespace {
 
 constexpr std::array<std::string_view, 5> kFormats{"text", "json", "junit", "sarif", "github"};
 constexpr const char* kDefaultRules = "mp-gate.toml";
-
-struct Output {
-    std::string_view format;
-    std::string file;
-};
-
-Result<std::vector<Output>> outputs_of(const std::vector<std::string>& words) {
-    std::vector<Output> out;
-    for (const std::string& word : words) {
-        const std::size_t equals = word.find('=');
-        const std::string_view format = std::string_view(word).substr(0, equals);
-        const auto known = std::ranges::find(kFormats, format);
-        if (known == kFormats.end()) {
-            std::string hint = launch::did_you_mean(format, kFormats);
-            return Error{"--output: no format is called " + quoted(format),
-                         hint.empty() ? "text, json, junit, sarif or github, then =FILE for a file" : hint};
-        }
-        std::string file = equals == std::string::npos ? std::string() : word.substr(equals + 1);
-        if (equals != std::string::npos && file.empty())
-            return Error{"--output " + std::string(format) + ": the name is empty",
-                         std::string(format) + "=FILE"};
-        for (const Output& o : out) {
-            if (o.file == file)
-                return Error{file.empty() ? std::string("--output: two reports go to standard output")
-                                          : "--output: two reports go to " + quoted(file),
-                             "give one a file: --output junit=gate.xml"};
-        }
-        out.push_back({*known, std::move(file)});
-    }
-    if (out.empty()) out.push_back({kFormats[0], {}});
-    return out;
-}
 
 Result<Rules> rules_of(const std::string& asked) {
     if (!asked.empty()) return read_rules(asked);
@@ -85,12 +53,12 @@ void keep_trained(std::vector<Job>& jobs) {
 // Failed is worse than inconclusive.
 int worse(int one, int other) { return one == 1 || other == 1 ? 1 : std::max(one, other); }
 
-std::string written(const Output& output, const std::vector<Job>& jobs, bool color) {
+std::string written(std::string_view format, const std::vector<Job>& jobs, bool color) {
     const Job& first = jobs.front();
-    if (output.format == "json") return gate_json(first.result, first.directory);
-    if (output.format == "junit") return gate_junit(first.result, first.directory);
-    if (output.format == "sarif") return gate_sarif(first.result, first.directory);
-    if (output.format == "github") return gate_github(first.result, first.directory);
+    if (format == "json") return gate_json(first.result, first.directory);
+    if (format == "junit") return gate_junit(first.result, first.directory);
+    if (format == "sarif") return gate_sarif(first.result, first.directory);
+    if (format == "github") return gate_github(first.result, first.directory);
     std::string out;
     for (const Job& job : jobs) {
         if (jobs.size() > 1) out += (out.empty() ? "" : "\n") + shown(job.directory) + "\n";
@@ -102,7 +70,8 @@ std::string written(const Output& output, const std::vector<Job>& jobs, bool col
 }  // namespace
 
 Result<GateRun> run_gate(const GateRequest& request) {
-    const Result<std::vector<Output>> outputs = outputs_of(request.outputs);
+    const Result<std::vector<cli::Destination>> outputs =
+        cli::destinations("--output", request.outputs, kFormats);
     if (!outputs) return outputs.error();
     Result<Rules> rules = rules_of(request.rules);
     if (!rules) return rules.error();
@@ -125,13 +94,14 @@ Result<GateRun> run_gate(const GateRequest& request) {
     keep_trained(jobs);
     GateRun out;
     for (const Job& job : jobs) out.exit = worse(out.exit, exit_code(job.result));
-    for (const Output& o : *outputs) {
-        if (jobs.size() > 1 && o.format != "text")
-            return Error{"--output " + std::string(o.format) + ": " + mp::trace::quoted(request.directory) +
+    for (const cli::Destination& o : *outputs) {
+        const std::string_view format = kFormats[o.format];
+        if (jobs.size() > 1 && format != "text")
+            return Error{"--output " + std::string(format) + ": " + mp::trace::quoted(request.directory) +
                              " holds " + std::to_string(jobs.size()) + " jobs",
                          "one at a time: mp-trace gate " + jobs.back().directory};
         out.texts.emplace_back(
-            o.file, timed("render", [&] { return written(o, jobs, request.color && o.file.empty()); }));
+            o.file, timed("render", [&] { return written(format, jobs, request.color && o.file.empty()); }));
     }
     return out;
 }

@@ -253,6 +253,32 @@ TEST_F(Cli, FactsArePrinted) {
     EXPECT_EQ(o.code, 0);
     EXPECT_THAT(o.out, AllOf(HasSubstr("bad.cu"), HasSubstr("sum"), HasSubstr("fp16")));
     EXPECT_EQ(stubs("facts gone.cu").code, 2);
+    EXPECT_THAT(o.err, Not(HasSubstr("stats")));
+    const Outcome with_stats = stubs("facts --stats bad.cu");
+    EXPECT_EQ(with_stats.out, o.out);
+    EXPECT_THAT(with_stats.err, ContainsRegex("mp-lint: stats: .* s\n"));
+    EXPECT_THAT(stubs("baseline make known.json bad.cu --stats").err, HasSubstr("mp-lint: stats: "));
+}
+
+TEST_F(Cli, AWordRefusesTheOptionsOfOthers) {
+    write("p/bad.cu", kDefect);
+    for (const char* words :
+         {"rules --select MP4", "--output json rules", "rule MP401 --fix", "rules -q",
+          "facts --baseline b.json bad.cu", "facts bad.cu --output json", "--show-command facts bad.cu",
+          "baseline make b.json bad.cu --fix", "baseline make b.json bad.cu --strict"}) {
+        const Outcome o = lint(words);
+        EXPECT_EQ(o.code, 2) << words;
+        EXPECT_THAT(o.err, ContainsRegex("mp-lint: error: [a-z]+: --[a-z-]+ is not an option of this word\n"
+                                         "mp-lint: hint: [a-z]+ takes "))
+            << words;
+        EXPECT_EQ(o.out, "") << words;
+    }
+    EXPECT_FALSE(fs::exists(path("p/b.json")));
+    EXPECT_EQ(lint("--isolated policy list").code, 2) << "the options of policy follow it";
+    EXPECT_EQ(lint("facts --cuda stubs --isolated --no-cache -j 2 --timeout 60 bad.cu").code, 0);
+    EXPECT_EQ(lint("--cuda stubs --select ALL --exit-zero baseline make b.json bad.cu").code, 0);
+    for (const char* words : {"rules --help", "help --fix", "facts -h"})
+        EXPECT_THAT(lint(words).out, StartsWith("Usage: mp-lint")) << words;
 }
 
 TEST_F(Cli, TheCacheIsUsedAndCanBeLeftAlone) {

@@ -12,6 +12,7 @@ import tempfile
 import unittest
 
 BUILD = os.path.realpath(sys.argv[1])
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 SOURCES = "share/mp-trace/src"
 CODE = """
 #include <cuda_fp16.h>
@@ -59,6 +60,29 @@ class Install(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn(f"preload: {self.prefix}/lib/mp-trace/libmptrace_preload.so", done.stdout)
         self.assertIn(f"adapter sources: {self.prefix}/{SOURCES}", done.stdout)
+
+    def test_one_version_everywhere(self):
+        with open(os.path.join(BUILD, "CMakeCache.txt")) as f:
+            project = re.search(r"^CMAKE_PROJECT_VERSION:STATIC=(\S+)$", f.read(), re.M).group(1)
+        for tool in ("mp-lint", "mp-trace"):
+            done = self.run_tool(tool, "--version")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(done.stdout.splitlines()[0], f"{tool} {project}")
+
+    def test_no_binary_knows_the_switches_of_tests(self):
+        with open(os.path.join(ROOT, "instrument/torch/test_hooks.hpp")) as f:
+            switches = {name.encode() for name in re.findall(r"MP_TRACE_TEST_\w+", f.read())}
+        self.assertGreater(len(switches), 2)
+        binaries = 0
+        for name in self.files():
+            with open(os.path.join(self.prefix, name), "rb") as f:
+                content = f.read()
+            if not content.startswith((b"\x7fELF", b"!<arch>")):
+                continue  # the sources of the adapter have them, behind MP_TEST_HOOKS
+            binaries += 1
+            self.assertEqual([s for s in switches if s in content], [], name)
+            self.assertNotIn(b"MP_TRACE_TEST_", content, name)
+        self.assertGreater(binaries, 3)
 
     def test_a_program_runs_below_it(self):
         done = self.run_tool("mp-trace", "-o", "run", "--", "/bin/echo", "ran")

@@ -1,16 +1,18 @@
 """`mp-trace gate` on synthetic recordings: findings, verdicts, exit codes and files.
 
-MP_TRACE names the binary, MP_SYNTHETIC_RUN the program that writes recordings of runs that never happened.
+MP_TRACE and MP_LINT name the binaries, MP_SYNTHETIC_RUN the program that writes recordings of runs that never happened.
 """
 import json
 import os
 import pathlib
+import re
 import subprocess
 import tempfile
 import unittest
 import xml.etree.ElementTree
 
 TRACE = os.environ["MP_TRACE"]
+LINT = os.environ["MP_LINT"]
 SYNTHETIC = os.environ["MP_SYNTHETIC_RUN"]
 
 
@@ -121,6 +123,18 @@ class Gate(unittest.TestCase):
         rules = self.write("rules.toml", "[limits]\nstagnation-fail = 0.99\n")
         self.assertEqual(self.gate(run, "--rules", rules).returncode, 0)
         self.assertEqual(self.gate(run, "--rules", rules, "--strict").returncode, 1)
+
+    def test_the_hint_names_options_of_mp_lint_whose_files_are_read(self):
+        done = self.gate(self.record(), "--lint", self.write("lint.json", "{}"))
+        self.assertEqual(done.returncode, 2)
+        words = re.findall(r"(--\w+) (\w+)", done.stderr[done.stderr.index("hint: "):])
+        self.assertEqual(len(words), 2, done.stderr)
+        self.write("a.py", "import torch\nx = torch.ones(2).half().sum()\n")
+        for option, format in words:
+            lint = subprocess.run([LINT, "--isolated", "--no-cache", option, format + "=found", "a.py"], cwd=self.cwd,
+                                  capture_output=True, text=True, timeout=60)
+            self.assertIn(lint.returncode, (0, 1), lint.stderr)
+            self.assertIn(self.gate(self.record(), "--lint", "found").returncode, (0, 1))
 
     def test_lint_and_run_confirm_each_other(self):
         lint = self.write("lint.json", json.dumps({"version": 1, "findings": [

@@ -34,7 +34,7 @@ def bytes_of(t):
 
 
 def digest(values, twin=False):
-    """Of all tensors of a structure; `twin`: of their fp32 twins."""
+    """The hash of all tensors of a structure; `twin`: of their fp32 twins."""
     hashed = hashlib.sha1()
     for value in tree_flatten(values)[0]:
         if isinstance(value, torch.Tensor):

@@ -136,7 +136,7 @@ def measure(options, program, work):
 
 
 def key_of(item):
-    """Of a program, a mutant or its results; of several, that of the first."""
+    """The key of a program, a mutant or its results; of the first if there are several."""
     if isinstance(item, list):
         return key_of(item[0])
     return item["key"] if isinstance(item, dict) else item.key

@@ -22,7 +22,7 @@ def _note(ops, layer, dtype):
 
 
 def _of_input(torch, ops, layer, arguments):
-    """Of an LSTM with fp32 weights, under autocast: the fused kernel takes no input of another dtype."""
+    """Notes an LSTM with fp32 weights and a 16-bit input, under autocast: the fused kernel takes no such input."""
     data = getattr(arguments[0], "data", None) if arguments else None  # a tensor's or a packed sequence's
     dtype = getattr(data, "dtype", None)
     if dtype in (torch.float16, torch.bfloat16):

@@ -17,11 +17,6 @@ namespace po = boost::program_options;
 // Boost wants a name for what is not an option. The blank keeps a user from giving it as one.
 constexpr const char* kWord = " word";
 
-std::string_view long_name(const Option& option) {
-    const std::string_view names(option.names);
-    return names.substr(0, names.find(','));
-}
-
 po::options_description described(const Command& command, bool with_hidden) {
     po::options_description all(command.heading);
     for (const Option& o : command.options) {
@@ -51,6 +46,11 @@ Error unknown_option(const Command& command, const std::string& option) {
 }
 
 }  // namespace
+
+std::string_view long_name(const Option& option) {
+    const std::string_view names(option.names);
+    return names.substr(0, names.find(','));
+}
 
 // Takes the values out of Boost's map.
 class Reader {
@@ -139,6 +139,31 @@ Status one_of(const std::string& option, const std::string& value,
         all += (all.empty() ? "" : ", ") + std::string(choice);
     }
     return Error{option + ": '" + value + "' is none of " + all, did_you_mean(value, choices)};
+}
+
+Result<std::vector<Destination>> destinations(const std::string& option,
+                                              const std::vector<std::string>& values,
+                                              std::span<const std::string_view> formats) {
+    std::vector<Destination> out;
+    for (const std::string& value : values) {
+        const std::size_t equals = value.find('=');
+        const std::string format = value.substr(0, equals);
+        if (const Status known = one_of(option, format, formats); !known) return known.error();
+        Destination one;
+        while (formats[one.format] != format) ++one.format;
+        if (equals != std::string::npos) one.file = value.substr(equals + 1);
+        if (equals != std::string::npos && one.file.empty())
+            return Error{option + ": '" + value + "' names no file", option + " " + format + "=FILE"};
+        if (one.file == "-") one.file.clear();
+        for (const Destination& other : out)
+            if (other.file == one.file)
+                return Error{option + ": two reports go to " +
+                                 (one.file.empty() ? "standard output" : "'" + one.file + "'"),
+                             "give each its own file: " + option + " " + format + "=FILE"};
+        out.push_back(std::move(one));
+    }
+    if (out.empty()) out.emplace_back();
+    return out;
 }
 
 void fill_standard_streams() {

@@ -25,6 +25,8 @@ struct Option {
     bool repeats = false;
 };
 
+std::string_view long_name(const Option&);  // "output"
+
 // What the user gave. A name is the long one, without dashes.
 class Values {
 public:
@@ -65,6 +67,17 @@ std::vector<std::string> split_commas(const std::vector<std::string>& values);
 
 // An Error that lists the choices, and the nearest of them, when `value` is none of them.
 Status one_of(const std::string& option, const std::string& value, std::span<const std::string_view> choices);
+
+// Where a report goes: FORMAT or FORMAT=FILE. Standard output without a file, or with "-".
+struct Destination {
+    std::size_t format = 0;  // in the list of formats
+    std::string file{};      // empty: standard output
+};
+// The values of an option as destinations; without values the first format goes to standard output. An Error for a
+// format that is not in the list, for an empty name of a file, and when two reports go to one place.
+Result<std::vector<Destination>> destinations(const std::string& option,
+                                              const std::vector<std::string>& values,
+                                              std::span<const std::string_view> formats);
 
 // The whole text as a number in [least, most].
 template <typename T>

@@ -253,6 +253,18 @@ TEST(Calls, RegisteringAFunctionNamesItHoweverItIsGiven) {
     }
 }
 
+// A text has at most 80 bytes. A character that fits is kept, and none is cut in two.
+TEST(Calls, TextsAreCutBetweenCharacters) {
+    const auto text_after = [](std::size_t before) {
+        const Unit unit = facts_of("void g(const char*);\nvoid f() { g(\"" + std::string(before - 1, 'a') +
+                                   "\u00e9\u00e9 and more\"); }");
+        return std::string(call_named(function_named(unit, "f"), "g").args[0].text.str());
+    };
+    EXPECT_EQ(text_after(79), '"' + std::string(78, 'a'));
+    EXPECT_EQ(text_after(78), '"' + std::string(77, 'a') + "\u00e9");
+    EXPECT_EQ(text_after(77), '"' + std::string(76, 'a') + "\u00e9");
+}
+
 TEST(Calls, ACallThroughAPointerIsUnresolvedButThere) {
     const Function f = function("void f(void (*run)(int)) { run(1); }");
     EXPECT_THAT(calls(f), ElementsAre("function run(1)"));

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "kernels/base/text.hpp"
 #include "tests/analyzer/python/facts_of.hpp"
 
 namespace mp::lint::python {
@@ -41,6 +42,22 @@ TEST(PythonExpressions, ConstantsOfTheModuleAreKnownInFunctions) {
     EXPECT_THAT(calls_of("EPS = 1e-8\ndef f(x):\n  g(x + EPS)\n", "f"), Contains("?.__add__(x, 1e-08)"));
     EXPECT_THAT(calls_of("EPS = 1e-8\nEPS = 1\ndef f(x):\n  g(x + EPS)\n", "f"),
                 Contains("?.__add__(x, EPS)"));
+}
+
+// A text of a fact has at most 80 bytes, and a character of two or three bytes may begin at the last of them.
+TEST(PythonExpressions, TextsAreCutBetweenCharacters) {
+    for (const std::string_view character : {"é", "数", "\U0001F600"})
+        for (std::size_t before = 60; before < 80; ++before)
+            for (const std::string_view blank : {"", "  "}) {
+                std::string argument = std::string(before, 'a') + std::string(blank) + '+';
+                for (int i = 0; i < 60; ++i) argument += character;
+                const Unit unit = unit_of("f(" + argument + ")\n");
+                for (const Call& call : unit.functions[0].calls)
+                    for (const Operand& operand : call.args) {
+                        EXPECT_EQ(valid_utf8(operand.text.str()), operand.text.str()) << before;
+                        EXPECT_LE(operand.text.str().size(), 80u);
+                    }
+            }
 }
 
 TEST(PythonExpressions, WhatIsHandedOnIsTaken) {

@@ -47,10 +47,13 @@ TEST(Fp8ScaleWithoutBound, ComparedMagnitudeIsSilent) {
     const std::string divided =
         "    call 3:5 ?.__truediv__ kind=op op=div args=[{constant=448} {tensor call=1 name=amax}] "
         "result.shape=tensor result.name=scale\n";
-    const std::string facts =
-        std::string(kLargest) + divided + std::string(kCast) +
-        "    call 5:5 ?.__gt__ kind=op op=gt args=[{tensor call=1 name=amax} {constant=0}]\n";
-    EXPECT_THAT(lint("MP308", {python(facts)}), IsEmpty());
+    for (const std::string test : {"?.__gt__ kind=op op=gt args=[{tensor call=1 name=amax} {constant=0}]",
+                                   "torch.isinf op=isinf args=[{tensor name=scale}]",
+                                   "torch.isposinf op=isposinf args=[{tensor name=scale}]"})
+        EXPECT_THAT(lint("MP308", {python(std::string(kLargest) + divided + std::string(kCast) +
+                                          "    call 5:5 " + test + "\n")}),
+                    IsEmpty())
+            << test;
 }
 
 }  // namespace

@@ -16,12 +16,15 @@ TEST(ScaledGradInspection, NormOfAScaledGradientIsAWarning) {
 }
 
 TEST(ScaledGradInspection, ATestForOverflowSaysWhatItHidesFromTheScaler) {
-    const std::string asks = call_line(5, "torch.isinf kind=function args=[{tensor name=p.grad}] block=2");
     const std::string end = on_scaler(7, "step") + on_scaler(8, "update");
-    const auto found = findings("MP209", {training(scaled_backward(4) + asks + end)});
-    ASSERT_EQ(found.size(), 1u);
-    EXPECT_THAT(found[0].message, testing::HasSubstr("falls only if step() sees the overflow"));
-    EXPECT_THAT(found[0].fix, testing::HasSubstr("step() of the scaler"));
+    for (const std::string test : {"isinf", "isnan", "isfinite", "isposinf"}) {
+        const std::string asks =
+            call_line(5, "torch." + test + " kind=function args=[{tensor name=p.grad}] block=2");
+        const auto found = findings("MP209", {training(scaled_backward(4) + asks + end)});
+        ASSERT_EQ(found.size(), 1u) << test;
+        EXPECT_THAT(found[0].message, testing::HasSubstr("falls only if step() sees the overflow"));
+        EXPECT_THAT(found[0].fix, testing::HasSubstr("step() of the scaler"));
+    }
 }
 
 std::string penalised(std::string_view outputs) {

@@ -247,7 +247,7 @@ private:
     std::size_t used_ = 0, most_ = 0;
 };
 
-// Of the host, for the device.
+// Allocates host memory that the device can read.
 class Pinned final : public c10::Allocator {
 public:
     c10::DataPtr allocate(std::size_t bytes) override {

@@ -194,7 +194,7 @@ class FakeDevice(unittest.TestCase):
         self.check_fault(MP_FAKE_CUDA="cuMemAlloc_v2=2,cuMemHostAlloc=2")
 
     def test_the_program_gets_the_memory_of_the_twin(self):
-        """Of 1.02 times what it needs alone, and of more. Nothing is said of what was not compared."""
+        """With 1.02 times the memory that it needs alone, and with more. What was not compared is not reported."""
         told = run([PYTHON, PROGRAM, "gpt"], MP_LATE_TELL="1").stderr
         most = int(told.split("late: at most ")[1].split()[0])
         for room in (1.02, 1.3, 1.8):

@@ -34,7 +34,7 @@ class FakeRanks(unittest.TestCase):
         return argparse.Namespace(mp_trace=tool, python=python, device="late", steps=STEPS)
 
     def report(self, name):
-        """Of the traced run."""
+        """The report of the traced run."""
         told = subprocess.run([os.environ["MP_TRACE"], "report", "trace", "--json", "-"], capture_output=True,
                               cwd=os.path.join(self.work.name, name, "traced"), env=runs.environment(), check=True)
         return json.loads(told.stdout)
@@ -86,7 +86,7 @@ class FakeRanks(unittest.TestCase):
                 self.assertEqual([f for f in files if f.startswith("twin")], ["twin.0"])
 
     def test_collectives_without_a_twin(self):
-        """Of lists too."""
+        """Also collectives of lists."""
         program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "gathering.py")
 
         def commands(options):

@@ -32,6 +32,28 @@ TEST(CommandLine, ValuesListsSwitchesAndWordsAreKeptApart) {
     EXPECT_TRUE(none->list("lint").empty() && none->words().empty());
 }
 
+TEST(CommandLine, AReportGoesToItsFileOrToStandardOutput) {
+    static constexpr std::string_view kFormats[] = {"text", "json", "sarif"};
+    const auto of = [](const std::vector<std::string>& values) {
+        return destinations("--output", values, kFormats);
+    };
+    const auto both = of({"json", "sarif=a=b.sarif"});
+    ASSERT_TRUE(both) << both.error().message;
+    EXPECT_EQ((*both)[0].format, 1u);
+    EXPECT_EQ((*both)[0].file, "");
+    EXPECT_EQ((*both)[1].format, 2u);
+    EXPECT_EQ((*both)[1].file, "a=b.sarif");
+    EXPECT_EQ(of({"text=-"})->at(0).file, "") << "standard output";
+    ASSERT_EQ(of({})->size(), 1u);
+    EXPECT_EQ(of({})->at(0).format, 0u);
+    EXPECT_EQ(of({"sarf"}).error().message, "--output: 'sarf' is none of text, json, sarif");
+    EXPECT_EQ(of({"sarf"}).error().hint, "did you mean 'sarif'?");
+    EXPECT_EQ(of({"sarif="}).error().message, "--output: 'sarif=' names no file");
+    EXPECT_EQ(of({"sarif="}).error().hint, "--output sarif=FILE");
+    EXPECT_EQ(of({"text", "json=-"}).error().message, "--output: two reports go to standard output");
+    EXPECT_EQ(of({"text=a", "json=a"}).error().message, "--output: two reports go to 'a'");
+}
+
 TEST(CommandLine, AnUnknownOptionIsAnErrorWithTheNearestName) {
     const auto near = parse(command(), {"--stict"});
     ASSERT_FALSE(near);

@@ -27,6 +27,22 @@ TEST(Text, BytesThatAreNotUtf8AreReplaced) {
     EXPECT_EQ(valid_utf8("größe 数"), "größe 数");
 }
 
+TEST(Text, ACutKeepsWholeCharacters) {
+    const std::string_view text = "aé数\U0001F600b";
+    const std::string_view starts[] = {"", "a", "a", "aé", "aé", "aé", "aé数"};
+    for (std::size_t i = 0; i < std::size(starts); ++i) EXPECT_EQ(utf8_prefix(text, i), starts[i]) << i;
+    const std::string_view ends[] = {"", "b", "b", "b", "b", "\U0001F600b", "\U0001F600b", "\U0001F600b"};
+    for (std::size_t i = 0; i < std::size(ends); ++i) EXPECT_EQ(utf8_suffix(text, i), ends[i]) << i;
+    for (const std::size_t enough : {text.size(), text.size() + 1}) {
+        EXPECT_EQ(utf8_prefix(text, enough), text);
+        EXPECT_EQ(utf8_suffix(text, enough), text);
+    }
+    EXPECT_EQ(utf8_prefix("a\xf0\x9f", 2), "a") << "the text itself was cut";
+    const std::string_view bytes = "\x80\x80\x80\x80\x80\x80\x80\x80";  // no character to keep whole
+    EXPECT_EQ(utf8_prefix(bytes, 6), bytes.substr(0, 6));
+    EXPECT_EQ(utf8_suffix(bytes, 6), bytes.substr(2));
+}
+
 TEST(Text, UnsafeCharactersAreSpelledOut) {
     for (const std::string_view unsafe : kUnsafeCharacters) {
         EXPECT_TRUE(is_unsafe(decode_utf8(unsafe).value)) << unsafe;

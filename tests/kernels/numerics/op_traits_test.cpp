@@ -88,6 +88,13 @@ TEST(OpTraits, AnOpHasOneLine) {
     });
 }
 
+TEST(OpTraits, FiniteTestsOfCppAreSpelledInMoreWays) {
+    for (const char* name : {"isfinite", "isnan", "isinf", "__isnanf", "__hisinf", "finitef", "isinf_sign"})
+        EXPECT_TRUE(spells_finite_test(name)) << name;
+    for (const char* name : {"isnormal", "fmaf", "definite", ""})
+        EXPECT_FALSE(spells_finite_test(name)) << name;
+}
+
 // The dtype of a result has one rule.
 TEST(OpTraits, ResultsHaveOneDType) {
     constexpr Trait kResults[] = {Trait::keeps,   Trait::promotes, Trait::sums_integers, Trait::truths,

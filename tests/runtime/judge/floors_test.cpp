@@ -56,7 +56,19 @@ TEST(Floors, MeasuresComeInFloors) {
 TEST(Floors, AZeroReferenceIsNoErrorOrAnInfiniteOne) {
     EXPECT_EQ(relative(0, 0), 0);
     EXPECT_TRUE(std::isinf(relative(1, 0)));
-    EXPECT_EQ(relative(std::nan(""), 1), 0);
+    EXPECT_EQ(relative(-1, 1), 0) << "the difference of two sums";
+}
+
+TEST(Floors, ANaNIsTheWorstError) {
+    for (const double squares : {1.0, 0.0, std::nan(""), HUGE_VAL})
+        EXPECT_EQ(relative(std::nan(""), squares), HUGE_VAL) << squares;
+    EXPECT_EQ(relative(1, std::nan("")), HUGE_VAL);
+    EXPECT_EQ(relative(HUGE_VAL, HUGE_VAL), HUGE_VAL);
+    OpRecord op = test::op_sum("l", "aten::addmm", Phase::forward, DType::bf16, 3).total;
+    op.loc_error_squares = op.error_squares = op.prop_error_squares = std::nan("");
+    EXPECT_EQ(introduced_phi(op), HUGE_VAL);
+    EXPECT_EQ(total_phi(op), HUGE_VAL);
+    EXPECT_EQ(inherited_phi(op), HUGE_VAL);
 }
 
 TEST(Floors, SmallTensorsAreGivenRoom) {

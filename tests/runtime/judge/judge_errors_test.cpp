@@ -37,6 +37,31 @@ TEST(Judge, MPT010NamesTheFirstStepAboveTheLimit) {
     EXPECT_EQ(judge(m).findings.at(0).step, Step{3}) << "columns of several steps: the worst";
 }
 
+// An op whose error is NaN is worse than one with a number, in any order.
+TEST(Judge, MPT010AnErrorThatIsNaNIsTheWorst) {
+    for (const int nan : {1, 2}) {
+        RunModel m = healthy();
+        for (const int i : {1, 2})
+            m.ops.push_back(op_sum("blocks." + std::to_string(i) + ".norm", "aten::var", Phase::forward,
+                                   DType::bf16, 8, 5 + static_cast<std::uint64_t>(i)));
+        m.ops[m.ops.size() - 3 + static_cast<std::size_t>(nan)].total.loc_error_squares = std::nan("");
+        const Judgement j = judge(m);
+        ASSERT_FALSE(j.findings.empty()) << nan;
+        EXPECT_EQ(j.findings[0].rule, "MPT010");
+        EXPECT_EQ(j.findings[0].severity, Severity::error);
+        EXPECT_EQ(j.findings[0].layer, "blocks." + std::to_string(nan) + ".norm") << text_of(j);
+    }
+}
+
+TEST(Judge, MPT010AStepWhoseErrorIsNaNIsAboveTheLimit) {
+    RunModel m = healthy();
+    m.ops.push_back(op_sum("blocks.1.norm", "aten::var", Phase::forward, DType::bf16, 8, 5));
+    m.map = {{.layer = "blocks.1.norm", .phase = Phase::forward, .order = 5, .cells = {}}};
+    for (const float phi : {1.F, std::nanf(""), 9.F})
+        m.map[0].cells.push_back({.cum_phi = 1, .loc_phi = phi});
+    EXPECT_EQ(judge(m).findings.at(0).step, Step{1});
+}
+
 TEST(Judge, MPT010WarnsBelowTheFailure) {
     RunModel m = healthy();
     m.ops.push_back(op_sum("blocks.1.fc", "aten::bmm", Phase::forward, DType::bf16, 1.7, 5));

@@ -99,6 +99,21 @@ TEST(Judge, MPT078NamesTheRowsThatAreWrongAlone) {
     EXPECT_THAT(f->message, HasSubstr("1 other place"));
 }
 
+TEST(Judge, MPT078RowsWhoseErrorIsNaNAreTheWorst) {
+    ProductSum nan = sketched(20, 1);
+    nan.worst.block_error_squares = nan.worst.error_squares = std::nan("");
+    nan.worst.layer = "Layer 7/mlp";
+    for (const bool first : {false, true}) {
+        RunModel m = raw_run(DType::bf16);
+        m.products = {sketched(200, 1)};
+        m.products.insert(first ? m.products.begin() : m.products.end(), nan);
+        const Judgement j = judge(m);
+        const Finding* const f = find_rule(j, "MPT078");
+        ASSERT_TRUE(f);
+        EXPECT_EQ(f->layer, "Layer 7/mlp") << first;
+    }
+}
+
 TEST(Judge, MPT078IsSilentWhereAllRowsAreAlike) {
     RunModel m = raw_run(DType::bf16);
     for (const ProductSum& p : {sketched(1, 1), sketched(5.9, 0.1), sketched(50, 20), sketched(0, 0)}) {

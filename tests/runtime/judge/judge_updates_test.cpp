@@ -524,6 +524,13 @@ TEST(Judge, MPT025FewElementsThatLoseTheParameter) {
     EXPECT_EQ(find(judge(m), "MPT025"), nullptr);
 }
 
+TEST(Judge, MPT025AParameterWhoseErrorIsNaNIsTheWorst) {
+    RunModel m = flushed_moments();
+    m.tensors[0].last.error_squares = std::nan("");
+    ASSERT_NE(find(judge(m), "MPT025"), nullptr);
+    EXPECT_THAT(find(judge(m), "MPT025")->message, HasSubstr("off by inf"));
+}
+
 TEST(Judge, MPT025WhatHarmsNothingIsSilent) {
     RunModel m = flushed_moments();
     m.tensors[0].last.error_squares = 0.01;

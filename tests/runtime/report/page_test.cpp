@@ -1,5 +1,7 @@
 #include "runtime/report/page.hpp"
 
+#include <algorithm>
+#include <limits>
 #include <regex>
 
 #include <gmock/gmock.h>
@@ -61,6 +63,30 @@ TEST(Page, HostileNamesCannotEndTheScriptNorReachATerminal) {
     EXPECT_THAT(data, Not(HasSubstr("\\u202e")));
     for (const char* bare : {":nan", ":NaN", ":inf", ":-inf", ",nan", ",inf"})
         EXPECT_THAT(data, Not(HasSubstr(bare)));
+}
+
+// The rung of a layer shows the worst of its ops. A NaN is the worst, and the page shows it as null.
+TEST(Page, OfALayersOpsTheOneWithANaNIsShownInEveryOrder) {
+    constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+    const auto rung = [](const char* op, double phi) {
+        return Rung{.layer = "l",
+                    .op = op,
+                    .phase = Phase::forward,
+                    .dtype = DType::bf16,
+                    .introduced = phi,
+                    .inherited = phi,
+                    .total = phi};
+    };
+    std::vector<Rung> ops = {rung("one", 1), rung("nan", kNaN), rung("seven", 7)};
+    for (int turn = 0; turn < 3; ++turn) {
+        std::ranges::rotate(ops, ops.begin() + 1);
+        Judgement judgement;
+        judgement.ladder = ops;
+        const json data = json::parse(script_json(page_data({}, judgement)));
+        const json& shown = data.at("ladder").at(0);
+        EXPECT_EQ(shown[1], "nan") << turn;
+        for (const int figure : {4, 5, 6}) EXPECT_TRUE(shown[figure].is_null()) << turn << " " << shown;
+    }
 }
 
 TEST(Page, LongNamesAreCutInTheirMiddle) {

@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/numerics/divergence.hpp"
+#include "runtime/judge/judge.hpp"
 #include "runtime/report/json_report.hpp"
 #include "tests/fakes/source_dir.hpp"
 #include "tests/runtime/report/sample_models.hpp"
@@ -87,6 +89,32 @@ TEST(Sections, FloorsOfFp32DoNotCountForALayer) {
     const Json layer = layers_section(model)[0];
     EXPECT_TRUE(layer["total_phi"].is_null());
     EXPECT_GT(layer["ops"][0]["total_phi"], 1e6);
+}
+
+// docs/measures.md: PROP is relative to the twin, also where the fp32 op on the real inputs gives other values.
+TEST(Sections, OfOneOpTheLadderAndTheLayerHaveTheSameFigures) {
+    RunModel model;
+    OpSum op;
+    op.total.layer = "l";
+    op.total.dtype = DType::bf16;
+    op.total.compared = op.total.loc_compared = 100;
+    op.total.twin_squares = 100;
+    op.total.loc_squares = 400;
+    op.total.error_squares = 5;
+    op.total.loc_error_squares = 2;
+    op.total.prop_error_squares = 4;
+    model.ops = {op};
+    const auto check = [&](double inherited) {
+        const Json layer = layers_section(model)[0], rung = ladder_section(judge(model))[0];
+        EXPECT_NEAR(layer["inherited_phi"], inherited / one_rounding_floor(DType::bf16), 1e-9);
+        for (const char* key : {"introduced_phi", "inherited_phi", "total_phi"}) {
+            EXPECT_EQ(layer[key], rung[key]) << key;
+            EXPECT_EQ(layer["ops"][0][key], rung[key]) << key;
+        }
+    };
+    check(0.2);
+    model.ops[0].total.compared = 200;  // half of them in calls without PROP
+    check(0.2 * std::sqrt(2.0));
 }
 
 TEST(Sections, LayersHaveTheirOpsAndTheirErrorInFloors) {

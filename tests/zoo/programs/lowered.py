@@ -136,6 +136,6 @@ KINDS = {"accumulate": (accumulate, torch.bfloat16, lambda m: type(m) in LINEAR)
 STRONGER = {"columns": (columns, torch.bfloat16, KINDS["accumulate"][2]),
             "steps": (steps, torch.bfloat16, has_parameters),
             "table": (table, torch.bfloat16, KINDS["constant"][2])}
-# Of the scripts of others, which have their own optimizers.
+# For the scripts of others, which have their own optimizers.
 MORE = {"weight": (weight, torch.bfloat16, has_parameters),
         "gradient": (gradient, torch.bfloat16, has_parameters)}
