@@ -11,6 +11,8 @@
 namespace mp::twin {
 namespace {
 
+constexpr std::string_view kExitStatus = "exit status ";
+
 Adapter* g_adapter = nullptr;  // set once, before the first op is intercepted
 std::atomic<bool> g_forked{false};
 
@@ -39,18 +41,38 @@ Adapter& start_adapter(trace::Options options, trace::Identity identity, bool ha
     return *g_adapter;
 }
 
-void Adapter::finish(std::string_view how) {
+// A process that leaves by os._exit with an error may do so because a device hangs.
+void Adapter::finish(std::string_view how) { finish(how, !how.starts_with(kExitStatus)); }
+
+void Adapter::finish(std::string_view how, bool waits) {
     if (!control.armed() || finished_.exchange(true)) return;
     if (inferred_clock.runs()) inferred_clock.finish();
-    // A process that leaves by os._exit with an error may do so because a device hangs.
-    clock.finish(!how.starts_with("exit status"));
+    clock.finish(waits);
     if (!recording.is_open()) return;
     say_memory_at_end(*this);
     save_state(*this);
+    exits_ = how == kExits;
+    end_recording(exits_ ? std::string_view() : how);
+    if (!exits_) summarize();
+}
+
+void Adapter::exited(int status) {
+    const int seen = status & 0xff;  // by whoever waits for the process
+    const std::string how = seen == 0 ? "" : std::string(kExitStatus) + std::to_string(seen);
+    if (!control.has_python()) return finish(how, true);
+    if (!control.armed() || !exits_.exchange(false)) return;
+    if (seen != 0) end_recording(how);
+    summarize();
+}
+
+void Adapter::end_recording(std::string_view how) {
     const std::int64_t steps = recording.steps();
     recording.note(
         {trace::NoteKind::end, Step{now.number}, std::string(how), static_cast<std::uint64_t>(steps)});
     recording.flush();
+}
+
+void Adapter::summarize() {
     const trace::Options& options = control.options();
     if (!options.quiet && control.identity().rank.value <= 0)
         trace::print_summary(options.tool, recording.directory());

@@ -22,11 +22,21 @@ struct Adapter final : Parts {
     GradientSums gradient_sums{*this};
 
     // Called once, at the end of the program. Saves the requested state, closes the recording and prints the summary.
-    // `how`: the exception that ends the program; empty: it ends in an orderly way.
+    // `how`: the exception that ends the program, or its exit status; empty: it ends in an orderly way; kExits: by
+    // exit(3), whose status exited() will know, and so the summary waits for it.
     void finish(std::string_view how = {});
+    static constexpr std::string_view kExits = "exits";
+    // exit(3) was called, or main() has returned. Ends a program without Python.
+    void exited(int status);
 
 private:
+    // `waits`: for the figures of a device.
+    void finish(std::string_view how, bool waits);
+    void end_recording(std::string_view how);
+    void summarize();
+
     std::atomic<bool> finished_{false};
+    std::atomic<bool> exits_{false};  // finished, and its status is not known yet
 };
 
 // Null until attached. For callers that torch or libc calls through a plain function; all others hold a reference.

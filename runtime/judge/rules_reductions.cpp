@@ -252,6 +252,13 @@ void judge_ends(Case& c, const std::string& common, const Has& has) {
     if (count > 0) c.out.inconclusive.push_back(common + who);
 }
 
+// `by`: the name of an exception, or "exit status 1".
+std::string ended_text(const std::string& by) {
+    constexpr std::string_view kExit = "exit ";
+    return by.starts_with(kExit) ? "the program ended with " + shown(by.substr(kExit.size()))
+                                 : "ended by " + shown(by);
+}
+
 // A run that did not come to its end is not a run without findings. After a restart only the last attempt counts.
 void judge_ends(Case& c) {
     std::map<Rank, std::int32_t> attempts;
@@ -265,7 +272,7 @@ void judge_ends(Case& c) {
         return !r.process.rank.known() || r.process.restart == attempts[r.process.rank];
     };
     for (const std::string& e : exceptions)
-        judge_ends(c, "ended by " + shown(e) + ": ",
+        judge_ends(c, ended_text(e) + ": ",
                    [&](const RankFacts& r) { return r.ended_by == e && is_last(r); });
     judge_ends(c, "killed, crashed or still running: ", [&](const RankFacts& r) {
         return !r.ended && !r.running && is_last(r);

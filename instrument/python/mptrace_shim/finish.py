@@ -1,6 +1,7 @@
 """Ends the recording of a process: at exit, and where the process leaves by os._exit.
 
-The end of the recording says how the program ended: "" in an orderly way, else the exception that ended it.
+The end of the recording says how the program ended: "" in an orderly way, else the exception or the status that ended
+it. At Python's exit the status is not known yet; the adapter hears it from the C library.
 """
 import functools
 import os
@@ -35,11 +36,11 @@ def at_exit(how=None):
 
 
 def _uncaught():
-    """The name of the exception that ends the program, "" without one."""
+    """The name of the exception that ends the program, "exits" without one."""
     if hasattr(sys, "ps1") or "ipykernel" in sys.modules:
-        return ""  # an interactive session continues after an exception
+        return "exits"  # an interactive session continues after an exception
     error = getattr(sys, "last_value", None)
-    return type(error).__name__ if error is not None else ""
+    return type(error).__name__ if error is not None else "exits"
 
 
 def _arm_exit():
