@@ -7,6 +7,8 @@
 #include "instrument/torch/memory_notes.hpp"
 #include "instrument/torch/saved_state.hpp"
 #include "runtime/trace/end_summary.hpp"
+#include "runtime/trace/job_directory.hpp"
+#include "runtime/trace/note_texts.hpp"
 
 namespace mp::twin {
 namespace {
@@ -63,6 +65,25 @@ void Adapter::exited(int status) {
     if (!control.armed() || !exits_.exchange(false)) return;
     if (seen != 0) end_recording(how);
     summarize();
+}
+
+void Adapter::task_ends(std::string_view how) {
+    if (!control.armed() || finished_ || !recording.is_open()) return;
+    clock.write_late();
+    end_recording(how);
+}
+
+void Adapter::task_begins() {
+    if (control.armed() && recording.is_open())
+        recording.note({trace::NoteKind::end, Step{now.number}, std::string(trace::kInTask), 0});
+}
+
+void Adapter::summarize_children(const std::vector<std::int64_t>& pids) const {
+    constexpr std::size_t kMost = 8;
+    const trace::Options& options = control.options();
+    if (options.quiet) return;
+    const std::vector<std::string> found = trace::directories_of(options.run_dir, pids);
+    for (std::size_t i = 0; i < found.size() && i < kMost; ++i) trace::print_summary(options.tool, found[i]);
 }
 
 void Adapter::end_recording(std::string_view how) {

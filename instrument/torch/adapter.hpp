@@ -1,7 +1,9 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "instrument/torch/gradient_sums.hpp"
 #include "instrument/torch/inferred_clock.hpp"
@@ -28,6 +30,12 @@ struct Adapter final : Parts {
     static constexpr std::string_view kExits = "exits";
     // exit(3) was called, or main() has returned. Ends a program without Python.
     void exited(int status);
+    // A worker of a pool has ended a task (`how` as above): the recording has its end, because the pool may kill the
+    // worker from now on. The next task takes the end back.
+    void task_ends(std::string_view how);
+    void task_begins();
+    // Of children that had no time to print their summaries themselves.
+    void summarize_children(const std::vector<std::int64_t>& pids) const;
 
 private:
     // `waits`: for the figures of a device.

@@ -79,6 +79,18 @@ void finish(std::string how) {
     guarded("finish", [&](Adapter& a) { a.finish(how); });
 }
 
+void task_begins() {
+    guarded("task_begins", [](Adapter& a) { a.task_begins(); });
+}
+
+void task_ends(std::string how) {
+    guarded("task_ends", [&](Adapter& a) { a.task_ends(how); });
+}
+
+void summaries(const std::vector<std::int64_t>& pids) {
+    guarded("summaries", [&](Adapter& a) { a.summarize_children(pids); });
+}
+
 // Values that code outside the dispatcher has written: the twin has no history of them.
 void outside(const std::vector<at::Tensor>& values, std::string where) {
     guarded("outside", [&](Adapter& a) {
@@ -162,6 +174,9 @@ TORCH_LIBRARY(mptrace, m) {
     m.def("disarm(str reason) -> ()", &disarm);
     m.def("note(str kind, str text) -> ()", &note);
     m.def("finish(str how) -> ()", &finish);
+    m.def("task_begins() -> ()", &task_begins);
+    m.def("task_ends(str how) -> ()", &task_ends);
+    m.def("summaries(int[] pids) -> ()", [](std::vector<std::int64_t> pids) { summaries(pids); });
     m.def("outside(Tensor[] values, str where) -> ()", &outside);
     m.def("world(int rank, int local_rank, int size) -> ()", &world);
     m.def("optimizer_made() -> ()", &optimizer_made);

@@ -107,6 +107,11 @@ void StepClock::finish(bool wait) {
                                 "the device has not finished them");
 }
 
+void StepClock::write_late() {
+    const std::lock_guard lock(mutex_);
+    parts_.late.finish([this](trace::StepRecord& complete) { write(complete); }, true);
+}
+
 // The step that did not end belongs to no optimizer.
 void StepClock::put_unfinished() {
     trace::StepRecord rest;

@@ -1,8 +1,11 @@
 #pragma once
 
-// The beginnings of notes that a program without torch records and that others read.
+// Texts of notes, or their beginnings, that an adapter records and that others read.
 
 namespace mp::trace {
+
+// The text of an end that takes the one before it back: a worker of a pool has begun another task.
+inline constexpr const char* kInTask = "in a task";
 
 // A kernel of which only the name was seen, and how often it ran.
 inline constexpr const char* kSeenByName = "kernel seen by its name only: ";

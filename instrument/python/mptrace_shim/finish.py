@@ -14,6 +14,8 @@ _ops = None
 _armed_in = None  # pid
 _finished = None  # the pid that has finished; a forked child finishes separately
 on_finish = []    # called once the recording has ended
+silent_children = []  # pids of workers that a pool has ended: their summaries are printed here
+_failure = ""     # of a task of this worker
 
 
 def arm(ops):
@@ -33,6 +35,21 @@ def at_exit(how=None):
     say.guarded("finish", _ops.finish, _uncaught() if how is None else how)
     for stop in on_finish:
         say.guarded("finish", stop)
+    if silent_children:
+        say.guarded("summaries", _ops.summaries, silent_children)
+
+
+def task_ends(failure):
+    """A worker of a pool has done a task. Nothing may follow."""
+    global _failure
+    _failure = _failure or failure
+    if _ops is not None:
+        _ops.task_ends(_failure)
+
+
+def task_begins():
+    if _ops is not None:
+        _ops.task_begins()
 
 
 def _uncaught():
@@ -71,7 +88,7 @@ def _arm_children():
             status = original(self, *arguments, **named)
             return status
         finally:
-            at_exit(f"exit status {status}" if status else "")
+            at_exit(f"exit status {status}" if status else _failure)
 
     process.BaseProcess._bootstrap = say.unseen(bootstrap)
     if process.parent_process() is not None and "multiprocessing.util" in sys.modules:
