@@ -130,7 +130,6 @@ at::Tensor ShadowArguments::shadow_of_float(Call& call, const Argument& argument
     } else {
         const ShadowMap::Lookup found = shadows_.find(t);
         shadow = found.shadow;
-        if (found.changed_source.defined()) call.outdated.push_back({t, found.changed_source});
         if (found.decider) coverage_.decision(found.decider->name);
         if (!shadow.defined()) {
             shadow = shadows_.seed(t, argument.overwrite);

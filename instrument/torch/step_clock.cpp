@@ -51,6 +51,7 @@ void StepClock::begin_step() {
     const trace::Options& options = parts_.control.options();
     const std::int64_t step = parts_.now.number;
     tensors_.begin_step();
+    parts_.kept_casts.step_ended();
     parts_.now.ordinal = 0;
     parts_.now.backward_ran = false;
     // Also what another thread has bound since the twin was given up.

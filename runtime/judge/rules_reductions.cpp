@@ -393,6 +393,8 @@ std::string why_not_run(const Case& c, Needs needs) {
                 std::ranges::any_of(m.tensors, [](const TensorSum& t) { return t.replicas > 0; });
             return runs_ddp(m) || replicas ? "" : "no ranks were seen to hold the same parameters";
         }
+        case Needs::torch:
+            return is_raw(m) || m.ranks.empty() ? "needs a program of torch" : "";
         case Needs::policy:
             return {};  // judge_policies has already reported it
     }
