@@ -2,10 +2,13 @@
 
 #include <pthread.h>
 
+#include <cstdlib>
+#include <new>
 #include <utility>
 
 #include "instrument/torch/memory_notes.hpp"
 #include "instrument/torch/saved_state.hpp"
+#include "instrument/torch/thread_state.hpp"
 #include "runtime/trace/end_summary.hpp"
 #include "runtime/trace/job_directory.hpp"
 #include "runtime/trace/note_texts.hpp"
@@ -17,15 +20,17 @@ constexpr std::string_view kExitStatus = "exit status ";
 
 Adapter* g_adapter = nullptr;  // set once, before the first op is intercepted
 std::atomic<bool> g_forked{false};
+bool g_may_begin = false;  // in this child of a fork
 
 void before_fork() { g_adapter->pool.lock(); }
 
 void after_fork_in_parent() { g_adapter->pool.unlock(); }
 
 // Runs in the child of a fork. Only the pool's lock is known to be free there, because other threads of the parent may
-// have held the others. The child is therefore not traced: its ops pass through and take no lock.
+// have held the others. The child is therefore not traced: its ops pass through and take no lock, until it begins anew.
 void after_fork_in_child() {
     g_adapter->pool.unlock();
+    g_may_begin = g_adapter->control.armed() && !g_adapter->recording.was_tried();
     g_adapter->control.after_fork_in_child();
     g_adapter->recording.after_fork_in_child();
     g_forked = true;
@@ -41,6 +46,23 @@ Adapter& start_adapter(trace::Options options, trace::Identity identity, bool ha
     g_adapter = new Adapter(std::move(options), std::move(identity), has_python);
     ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
     return *g_adapter;
+}
+
+void begin_in_child() {
+    if (!g_adapter || !std::exchange(g_may_begin, false)) return;
+    trace::Options options = g_adapter->control.options();
+    trace::Identity identity =
+        trace::identity_of_process([](const char* name) -> const char* { return std::getenv(name); });
+    const bool has_python = g_adapter->control.has_python();
+    thread_state() = {};
+    try {
+        new (g_adapter) Adapter(std::move(options), std::move(identity), has_python);
+    } catch (...) {
+        g_adapter->control.after_fork_in_child();
+        throw;
+    }
+    g_adapter->control.begin_in_child();
+    g_forked = false;
 }
 
 // A process that leaves by os._exit with an error may do so because a device hangs.

@@ -53,7 +53,13 @@ Adapter* adapter() noexcept;
 // Whether this process is the child of a fork that a traced process made; true once, for the line that says so.
 bool take_forked() noexcept;
 
-// Makes the adapter of this process and registers fork handlers, so that a child of the process is not traced.
+// Makes the adapter of this process and registers fork handlers, so that a child of the process is not traced unless it
+// begins anew.
 Adapter& start_adapter(trace::Options, trace::Identity, bool has_python);
+
+// Called by the shim in the child of a fork. If the parent has recorded nothing, the child gets an adapter of its own:
+// a rank that trains. It is made where the parent's is, because every op refers to it. What the parent's holds is never
+// freed, because threads that are not here may have held its locks.
+void begin_in_child();
 
 }  // namespace mp::twin

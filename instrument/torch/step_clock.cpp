@@ -147,7 +147,8 @@ void StepClock::write_unfinished(trace::StepRecord& rest) {
     };
     const bool model_ran = std::ranges::any_of(rest.ops, is_of_a_model);
     // A process without a step has a file if a model ran in it, and if it is not the helper of processes that train.
-    if (!parts_.recording.is_open() && !(model_ran && parts_.recording.is_first())) return;
+    const bool may_begin = model_ran && !parts_.control.is_child() && parts_.recording.is_first();
+    if (!parts_.recording.is_open() && !may_begin) return;
     parts_.recording.step(rest);
 }
 

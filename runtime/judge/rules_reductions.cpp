@@ -394,7 +394,7 @@ std::string why_not_run(const Case& c, Needs needs) {
             return runs_ddp(m) || replicas ? "" : "no ranks were seen to hold the same parameters";
         }
         case Needs::torch:
-            return is_raw(m) || m.ranks.empty() ? "needs a program of torch" : "";
+            return is_raw(m) ? "needs a program of torch" : "";
         case Needs::policy:
             return {};  // judge_policies has already reported it
     }
@@ -419,7 +419,7 @@ void judge_reductions(Case& c) {
 void judge_coverage(Case& c) {
     judge_observed(c);
     for (const RuleInfo& rule : rule_pack()) {
-        std::string why = why_not_run(c, rule.needs);
+        std::string why = c.model.ranks.empty() ? "nothing was recorded" : why_not_run(c, rule.needs);
         const bool found =
             std::ranges::any_of(c.out.findings, [&](const Finding& f) { return f.rule == rule.id; });
         if (!why.empty() && !found) c.out.not_run.push_back({std::string(rule.id), std::move(why)});

@@ -24,6 +24,14 @@ def arm(ops):
     say.guarded("stderr", say.keep_first_stderr)
     say.guarded("multiprocessing", _arm_children)
     say.guarded("os._exit", _arm_exit)
+    os.register_at_fork(after_in_child=_in_child)
+
+
+def _in_child():
+    global _armed_in
+    _armed_in = os.getpid()
+    silent_children.clear()
+    say.guarded("fork", _ops.forked)
 
 
 def at_exit(how=None):

@@ -5,7 +5,7 @@
 import os
 import unittest
 
-from runs_test import HEAD, TracedRun
+from runs_test import HEAD, PLAIN, TracedRun
 
 POOL = HEAD + """
 import time
@@ -59,6 +59,92 @@ class Pools(TracedRun):
         text = self.pool("try: pool.map(work, [0.1, -0.1, 0.1], chunksize=1)\n    except ValueError: pass",
                          "raise ValueError('data')", 3)
         self.assertIn("ended by ValueError", text)
+
+
+RANKS = HEAD + """
+import torch.distributed as dist, torch.multiprocessing as mp
+os.environ.update(MASTER_ADDR="127.0.0.1")
+def main(rank):
+    dist.init_process_group("gloo", init_method=sys.argv[1], rank=rank, world_size=2)
+    model = torch.nn.parallel.DistributedDataParallel(model_of())
+    train(model, torch.optim.SGD(model.parameters(), 1e-2))
+    dist.destroy_process_group()
+def forked():
+    for rank in range(2):
+        if os.fork() == 0:
+            main(rank)
+            os._exit(0)
+    return [os.wait()[1] for rank in range(2)]
+if __name__ == "__main__":
+    print(START)
+"""
+# A parent that makes what its child trains.
+CHILD = HEAD + """
+model = model_of()
+optimizer = torch.optim.SGD(model.parameters(), 1e-2)
+def child():
+    print(train(model, optimizer), flush=True)
+BEFORE
+if os.fork() == 0:
+    child()
+    os._exit(0)
+print(os.wait()[1])
+AFTER
+"""
+PREPARED = """
+pool = torch.multiprocessing.get_context("fork").Pool(2)
+print(len(pool.map(torch.randn, [4, 4])))
+pool.terminate()
+"""
+
+
+class Forks(TracedRun):
+    """The child of a process that has recorded nothing is traced; that of one that trains is not."""
+
+    def ranks(self, start, mode="watch"):
+        done = self.trace(RANKS.replace("START", start), f"file://{self.top}/store{len(start)}", mode=mode)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stderr.count("mp-trace: next:"), 1, done.stderr)
+        self.assertIn("4 steps, 2 ranks", done.stderr)
+        self.assertNotIn("not known", done.stderr)
+        self.assertEqual(self.gate()[0], 0)
+
+    def test_forked_ranks_are_one_job_with_one_summary(self):
+        self.ranks("forked()")
+        self.ranks("mp.start_processes(main, nprocs=2, start_method='fork')", "trajectory")
+
+    def child(self, before="", after="", mode="trajectory"):
+        text = CHILD.replace("BEFORE", before).replace("AFTER", after)
+        self.done = self.trace(text, mode=mode)
+        self.assertEqual(self.done.returncode, 0, self.done.stderr)
+        return self.done.stderr
+
+    def test_a_child_trains_what_its_parent_made(self):
+        said = self.child("model(torch.randn(8, 16)).sum()")  # weights that the child has not seen are data
+        self.assertIn("4 steps, 1 rank", said)
+        self.assertEqual(self.steps(), [0, 1, 2, 3])
+        self.assertEqual(self.gate()[0], 0)
+
+    def test_a_parent_that_trains_afterwards_is_a_job_of_its_own(self):
+        self.assertEqual(self.child(after="train(model, optimizer)").count("4 steps, 1 rank"), 2)
+        self.assertEqual(self.gate()[0], 0)
+
+    def test_the_child_of_a_training_is_not_traced(self):
+        said = self.child("train(model, optimizer, 2)")
+        self.assertEqual(said.count("forked by one which had trained: it is not traced"), 1, said)
+        self.assertEqual(self.steps(), [0, 1])
+
+    def test_children_that_prepare_data_leave_no_recording(self):
+        done = self.trace(PLAIN.replace("model = model_of()", PREPARED + "model = model_of()"), mode="watch")
+        self.assertEqual(done.stderr.count("mp-trace: next:"), 1, done.stderr)
+        self.assertEqual(os.listdir(self.run_directory).count("job.2"), 0)
+        self.assertEqual(self.gate()[0], 0)
+
+    def test_no_rule_passes_where_nothing_was_recorded(self):
+        self.trace("print(1)")
+        status, text = self.gate()
+        self.assertEqual(status, 3)
+        self.assertIn("INCONCLUSIVE  0 rules passed", text)
 
 
 if __name__ == "__main__":
