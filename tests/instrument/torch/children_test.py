@@ -2,10 +2,13 @@
 
     MP_TRACE=build/release/bin/mp-trace children_test.py [PYTHON]      PYTHON has torch 2; default .venv's
 """
+import json
 import os
+import subprocess
 import unittest
 
 from runs_test import HEAD, PLAIN, TracedRun
+from traced import PYTHON
 
 POOL = HEAD + """
 import time
@@ -145,6 +148,74 @@ class Forks(TracedRun):
         status, text = self.gate()
         self.assertEqual(status, 3)
         self.assertIn("INCONCLUSIVE  0 rules passed", text)
+
+
+LIGHTNING = HEAD + """
+import logging, warnings, lightning
+warnings.simplefilter("ignore")
+logging.disable(logging.WARNING)
+class Net(lightning.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.model = model_of()
+    def training_step(self, batch, i):
+        x, y = batch
+        return torch.nn.functional.cross_entropy(self.model(x), y)
+    def configure_optimizers(self): return torch.optim.SGD(self.parameters(), 1e-2)
+if __name__ == "__main__":
+    data = torch.utils.data.TensorDataset(torch.randn(64, 16), torch.randint(0, 4, (64,)))
+    trainer = lightning.Trainer(accelerator="cpu", devices=2, strategy=sys.argv[1], max_steps=4, logger=False,
+                                enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False)
+    trainer.fit(Net(), torch.utils.data.DataLoader(data, batch_size=8))
+"""
+
+
+def has(package):
+    return subprocess.run([PYTHON, "-c", f"import importlib.util as u; assert u.find_spec('{package}')"],
+                          capture_output=True).returncode == 0
+
+
+@unittest.skipUnless(has("lightning"), f"skipped: {PYTHON} has no lightning")
+class Lightning(TracedRun):
+    """Its launchers of several processes."""
+
+    def launched(self, strategy):
+        done = self.trace(LIGHTNING, strategy, mode="watch")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stderr.count("mp-trace: next:"), 1, done.stderr)
+        self.assertIn("4 steps, 2 ranks", done.stderr)
+        status, text = self.gate()
+        self.assertEqual(status, 0, text)
+
+    def test_a_script_for_each_rank(self):
+        self.launched("ddp")
+
+    def test_spawned_ranks(self):
+        self.launched("ddp_spawn")
+
+    def test_forked_ranks(self):
+        self.launched("ddp_fork")
+
+
+KERNEL = """{"cells": [
+ {"cell_type": "code", "metadata": {}, "execution_count": null, "outputs": [], "source": %s},
+ {"cell_type": "code", "metadata": {}, "execution_count": null, "outputs": [], "source": "train(model, optimizer)"}],
+ "metadata": {"kernelspec": {"name": "python3", "display_name": "", "language": "python"}}, "nbformat": 4,
+ "nbformat_minor": 5}
+"""
+
+
+@unittest.skipUnless(has("ipykernel") and has("nbconvert"), f"skipped: {PYTHON} has no ipykernel and nbconvert")
+class Notebooks(TracedRun):
+    def test_a_notebook_that_a_kernel_runs(self):
+        text = PLAIN[:PLAIN.index("train(model, optimizer)")]
+        with open(os.path.join(self.top, "book.ipynb"), "w", encoding="utf-8") as f:
+            f.write(KERNEL % json.dumps(text))
+        done = self.trace("", mode="watch", command=[PYTHON, "-m", "nbconvert", "--to", "notebook", "--execute",
+                                                     "book.ipynb", "--output", "done.ipynb"])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("4 steps, 1 rank", done.stderr)
+        self.assertEqual(self.gate()[0], 0)
 
 
 if __name__ == "__main__":
