@@ -21,7 +21,14 @@ bool python_runs() {
     return initialized && initialized() != 0;
 }
 
-void at_exit() { adapter()->finish(); }
+// Not atexit(3), which does not tell the status of the process.
+void at_exit(int status, void*) {
+    try {
+        adapter()->exited(status);
+    } catch (const std::exception& e) {
+        adapter()->faults.internal("the end", e.what());
+    }
+}
 
 const char* environment(const char* name) { return std::getenv(name); }
 
@@ -39,8 +46,7 @@ int attach(const char* options_path) {
     Adapter& a = start_adapter(std::move(*options), std::move(identity), python_runs());
     if (twin_mode) install_twin_allocator(a.pool);
     intercept_ops(a);
-    // In Python programs the shim's atexit ends the recording; this serves C++ programs.
-    if (!a.control.has_python()) std::atexit(at_exit);
+    ::on_exit(at_exit, nullptr);
     return 0;
 }
 

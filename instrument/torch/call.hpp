@@ -41,7 +41,6 @@ struct Call {
     };
     std::vector<Kept> kept;  // old values of 16-bit targets of arithmetic in place, in a sampled step
     std::vector<Pair> written_integers;  // shadow: a copy that the twin's op writes
-    std::vector<Pair> outdated;          // casts whose source (in place of a shadow) was written since
 };
 
 // Whether a tensor's memory is that of an argument.

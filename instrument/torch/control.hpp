@@ -48,11 +48,16 @@ public:
     // The file, the helper thread and the step are the parent's. Takes no lock: another thread of the parent may have
     // held it.
     void after_fork_in_child() noexcept;
+    // This process is the child of a fork, traced by itself. Only a training is a reason to record it: children also
+    // read data, or answer for the helper of a library.
+    void begin_in_child() noexcept { is_child_ = true; }
+    bool is_child() const noexcept { return is_child_; }
 
 private:
     const trace::Options options_;
     trace::Identity identity_;
     const bool has_python_;
+    bool is_child_ = false;
     std::mutex mutex_;
     std::atomic<bool> armed_{true};
     std::atomic<bool> twin_active_{false};

@@ -80,6 +80,7 @@ public:
             if (!twin) look_at_inputs(adapter.late, record, info, stack);
             adapter.collectives.count(std::move(record));
         }
+        if (state.autograd_depth == 0) look_at_casts(stack);
         if (!adapter.inferred_clock.runs() || state.autograd_depth > 0) return;
         if (forward_) adapter.inferred_clock.forward_op(stack, info.arguments.size());
         if (info.writes) report_writes(stack);
@@ -106,6 +107,22 @@ public:
     }
 
 private:
+    // What autocast keeps, and what reads it.
+    void look_at_casts(const Stack& stack) const {
+        const std::size_t count = info_.arguments.size();
+        if (info_.base == "copy") {
+            const at::Tensor &copy = stack[stack.size() - count].toTensor(),
+                             &source = stack[stack.size() - count + 1].toTensor();
+            if (autocast_keeps(copy, source)) adapter_.kept_casts.made(copy, source);
+        }
+        if (!adapter_.kept_casts.any_old()) return;
+        for (std::size_t i = 0; i < count; ++i)
+            if (info_.arguments[i].tensor && !info_.arguments[i].overwrite)
+                for_each_tensor(stack[stack.size() - count + i], [&](const at::Tensor& t) {
+                    if (is_low_precision(t.scalar_type())) adapter_.kept_casts.read(t);
+                });
+    }
+
     void report_writes(const Stack& stack) const {
         const std::size_t count = info_.arguments.size();
         for (std::size_t i = 0; i < count; ++i)

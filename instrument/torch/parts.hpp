@@ -10,6 +10,7 @@
 #include "instrument/torch/current_step.hpp"
 #include "instrument/torch/devices.hpp"
 #include "instrument/torch/faults.hpp"
+#include "instrument/torch/kept_casts.hpp"
 #include "instrument/torch/late.hpp"
 #include "instrument/torch/layers.hpp"
 #include "instrument/torch/ledger.hpp"
@@ -53,6 +54,7 @@ struct Parts {
     Parameters parameters{layers, masters, late,
                           !control.options().save_twin.empty() || !control.options().save_real.empty(),
                           control.identity().world_size > 1};
+    KeptCasts kept_casts{layers, parameters, late, notes, now};
     Shortage shortage{control, notes, shadows, parameters};
 };
 

@@ -20,6 +20,10 @@ public:
     // Creates the file, if that was not tried before. Returns whether there is a file.
     bool open();
     bool is_open() const noexcept { return recorder_.load(std::memory_order_acquire) != nullptr; }
+    // The same, for what is no training.
+    bool open_for_note() { return control_.is_child() ? is_open() : open(); }
+    // In the child of a fork, which has one thread.
+    bool was_tried() const noexcept { return tried_; }
 
     // Does nothing while there is no file.
     void step(const trace::StepRecord&);

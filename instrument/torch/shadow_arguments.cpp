@@ -58,7 +58,8 @@ bool ShadowArguments::computed_outside(ShadowMap::Found found, const Argument& a
     if (argument.overwrite || t.numel() == 0 || t.dim() == 0 || found == ShadowMap::Found::lost) return false;
     if (argument.write && found == ShadowMap::Found::unknown) return false;
     const bool in_backward = thread_state().node && !at::GradMode::is_enabled();
-    const bool of_graph = t.requires_grad() && !t.is_leaf();
+    // The view of a weight, as of every linear layer, is data as the weight is.
+    const bool of_graph = t.requires_grad() && !t.is_leaf() && !(t.is_view() && t._base().is_leaf());
     if (found == ShadowMap::Found::stale)
         return in_backward || of_graph || (t.requires_grad() && now_.number > 0);
     // Mode step forgets all values between steps.
@@ -130,7 +131,6 @@ at::Tensor ShadowArguments::shadow_of_float(Call& call, const Argument& argument
     } else {
         const ShadowMap::Lookup found = shadows_.find(t);
         shadow = found.shadow;
-        if (found.changed_source.defined()) call.outdated.push_back({t, found.changed_source});
         if (found.decider) coverage_.decision(found.decider->name);
         if (!shadow.defined()) {
             shadow = shadows_.seed(t, argument.overwrite);

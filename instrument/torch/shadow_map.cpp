@@ -232,8 +232,8 @@ ShadowMap::Lookup ShadowMap::look_up(const at::Tensor& real, Rest& rest) {
         // The memory is now read as another type. For integers the real values are used.
         return {{}, is_float ? Found::lost : Found::unknown};
     }
-    const at::Tensor source = shadow->source ? follow_source(*shadow, real, rest) : at::Tensor();
-    return {.shadow = view(*shadow, real), .found = Found::hit, .decider = decider, .changed_source = source};
+    if (shadow->source) follow_source(*shadow, real, rest);
+    return {.shadow = view(*shadow, real), .found = Found::hit, .decider = decider};
 }
 
 void ShadowMap::is_cast_of(const at::Tensor& copy, const at::Tensor& source) {
@@ -245,24 +245,20 @@ void ShadowMap::is_cast_of(const at::Tensor& copy, const at::Tensor& source) {
     made->source_writes = from->writes;
 }
 
-// Returns the source if it was written. A backward reads the values of its forward, whoever wrote the source since.
-at::Tensor ShadowMap::follow_source(Shadow& copy, const at::Tensor& real, Rest& rest) {
+// If the source was written. A backward reads the values of its forward, whoever wrote the source since.
+void ShadowMap::follow_source(Shadow& copy, const at::Tensor& real, Rest& rest) {
     auto held = copy.source->lock();
-    if (!held) {
-        copy.source.reset();
-        return {};
-    }
+    if (!held) return copy.source.reset();
     const at::Tensor source(std::move(held));
     dropped_.emplace_back(source);  // if this is the last reference, freeing it may run Python
     if (thread_state().autograd_depth > 0 ||
         static_cast<std::size_t>(source.numel()) * component_bytes(real.scalar_type()) != copy.real_bytes)
-        return {};
+        return;
     Shadow* const from = entry(source);
-    if (!from || !from->memory || from->writes == copy.source_writes) return {};
+    if (!from || !from->memory || from->writes == copy.source_writes) return;
     copy.source_writes = from->writes;
     rest.to = view_of(copy.memory, copy.type, source.sizes(), source.strides(), 0);
     rest.from = view(*from, source);
-    return source;
 }
 
 ShadowMap::Lookup ShadowMap::look_up_integers(Shadow& shadow, const at::Tensor& real) {

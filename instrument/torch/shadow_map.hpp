@@ -51,7 +51,6 @@ public:
         Found found = Found::unknown;
         const OpInfo* maker = nullptr;    // of integers that differ in the twin: the op whose result they are
         const OpInfo* decider = nullptr;  // the program decides by the indices of this op, as was just found
-        at::Tensor changed_source{};      // of a cast, if it was written since (see is_cast_of)
     };
 
     // The shadow of a float, complex or integer tensor. An integer tensor whose twin does not differ is
@@ -154,7 +153,7 @@ private:
     void drop(std::unique_ptr<Offer>);
     at::Tensor view(Shadow&, const at::Tensor& real);
     bool stale(const Shadow&, const at::Tensor& real) const;
-    at::Tensor follow_source(Shadow&, const at::Tensor& real, Rest&);
+    void follow_source(Shadow&, const at::Tensor& real, Rest&);
     void sweep();
 
     CoverageCounters& coverage_;

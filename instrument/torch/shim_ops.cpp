@@ -48,11 +48,11 @@ void state(std::string name, const at::Tensor& t) {
     guarded("state", [&](Adapter& a) { a.parameters.add(trace::TensorKind::optimizer_state, name, t); });
 }
 
-// The ranks of a fork train unseen; without this line the run would only be empty.
+// The ranks of a fork train unseen where the parent has trained too; without this line the run would only be empty.
 void say_forked(const Adapter& a) {
     if (!a.control.options().quiet)
         std::fprintf(stderr,
-                     "mp-trace: a process that was forked after torch was imported trains: it is not traced; "
+                     "mp-trace: a process trains that was forked by one which had trained: it is not traced; "
                      "start it with the method spawn\n");
 }
 
@@ -77,6 +77,26 @@ void note(std::string kind, std::string text) {
 
 void finish(std::string how) {
     guarded("finish", [&](Adapter& a) { a.finish(how); });
+}
+
+void forked() {
+    try {
+        begin_in_child();
+    } catch (const std::exception& e) {
+        std::fprintf(stderr, "mp-trace: %s; the child of a fork runs untraced\n", e.what());
+    }
+}
+
+void task_begins() {
+    guarded("task_begins", [](Adapter& a) { a.task_begins(); });
+}
+
+void task_ends(std::string how) {
+    guarded("task_ends", [&](Adapter& a) { a.task_ends(how); });
+}
+
+void summaries(const std::vector<std::int64_t>& pids) {
+    guarded("summaries", [&](Adapter& a) { a.summarize_children(pids); });
 }
 
 // Values that code outside the dispatcher has written: the twin has no history of them.
@@ -162,6 +182,10 @@ TORCH_LIBRARY(mptrace, m) {
     m.def("disarm(str reason) -> ()", &disarm);
     m.def("note(str kind, str text) -> ()", &note);
     m.def("finish(str how) -> ()", &finish);
+    m.def("forked() -> ()", &forked);
+    m.def("task_begins() -> ()", &task_begins);
+    m.def("task_ends(str how) -> ()", &task_ends);
+    m.def("summaries(int[] pids) -> ()", [](std::vector<std::int64_t> pids) { summaries(pids); });
     m.def("outside(Tensor[] values, str where) -> ()", &outside);
     m.def("world(int rank, int local_rank, int size) -> ()", &world);
     m.def("optimizer_made() -> ()", &optimizer_made);

@@ -51,6 +51,7 @@ void StepClock::begin_step() {
     const trace::Options& options = parts_.control.options();
     const std::int64_t step = parts_.now.number;
     tensors_.begin_step();
+    parts_.kept_casts.step_ended();
     parts_.now.ordinal = 0;
     parts_.now.backward_ran = false;
     // Also what another thread has bound since the twin was given up.
@@ -107,6 +108,11 @@ void StepClock::finish(bool wait) {
                                 "the device has not finished them");
 }
 
+void StepClock::write_late() {
+    const std::lock_guard lock(mutex_);
+    parts_.late.finish([this](trace::StepRecord& complete) { write(complete); }, true);
+}
+
 // The step that did not end belongs to no optimizer.
 void StepClock::put_unfinished() {
     trace::StepRecord rest;
@@ -141,7 +147,8 @@ void StepClock::write_unfinished(trace::StepRecord& rest) {
     };
     const bool model_ran = std::ranges::any_of(rest.ops, is_of_a_model);
     // A process without a step has a file if a model ran in it, and if it is not the helper of processes that train.
-    if (!parts_.recording.is_open() && !(model_ran && parts_.recording.is_first())) return;
+    const bool may_begin = model_ran && !parts_.control.is_child() && parts_.recording.is_first();
+    if (!parts_.recording.is_open() && !may_begin) return;
     parts_.recording.step(rest);
 }
 

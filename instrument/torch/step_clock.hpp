@@ -25,6 +25,8 @@ public:
     // The program ends: writes the steps whose figures were not there yet (`wait`: waits for them), and what was seen
     // of the step that did not end.
     void finish(bool wait);
+    // Writes the steps whose figures were not there yet.
+    void write_late();
     // A backward pass starts at `root`. It accumulates gradients or gives them back.
     void begin_backward(const at::Tensor& root, bool accumulates);
 

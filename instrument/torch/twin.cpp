@@ -1,7 +1,5 @@
 #include "instrument/torch/twin.hpp"
 
-#include <ATen/autocast_mode.h>
-
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -26,21 +24,10 @@ bool only_views(const Call& call, const Stack& stack, std::size_t results) {
     return all;
 }
 
-// Whether this is a cast of a weight whose result autocast keeps until its outermost region ends. Then later ops read
-// it instead of the weight. While autocast runs an op, its dispatch key is excluded. Called outside a TwinScope.
+// Later ops read the copy in place of the weight. Called outside a TwinScope.
 bool is_kept_by_autocast(const Call& call) {
-    if (call.info.base != "copy" || rule_disabled("cast_source")) return false;
-    const at::Tensor& copy = call.real[0].toTensor();
-    const at::Tensor& source = call.real[1].toTensor();
-    if (!has_plain_memory(source) || !has_plain_memory(copy)) return false;
-    if (source.scalar_type() != at::kFloat || !is_low_precision(copy.scalar_type())) return false;
-    if (!source.requires_grad() || !source.is_leaf() || source.is_view()) return false;
-    const auto key = at::autocast::get_autocast_dispatch_key_from_device_type(source.device().type());
-    if (!at::autocast::is_autocast_cache_enabled() || !c10::impl::tls_is_dispatch_key_excluded(key))
-        return false;
-    const int regions = at::autocast::increment_nesting() - 1;
-    at::autocast::decrement_nesting();
-    return regions > 0 && copy.strides() == source.strides() && copy.storage_offset() == 0;
+    return call.info.base == "copy" && !rule_disabled("cast_source") &&
+           autocast_keeps(call.real[0].toTensor(), call.real[1].toTensor());
 }
 
 // A cast, which an fp32 run does not make, lays the elements out otherwise than its source: the copy of a slice lies
@@ -114,7 +101,6 @@ void Twin::run(const OpInfo& info, const c10::OperatorHandle& op, c10::DispatchK
     try {
         take_arguments(call);
         follow(call);
-        if (!call.outdated.empty()) report_outdated(call);
     } catch (const GivenUp&) {
         return;
     } catch (const std::exception& e) {
@@ -333,27 +319,6 @@ void Twin::remember_cast(const Call& call) {
 void Twin::report_sorted_norms() {
     const std::string layer = parts_.layers.name(thread_state().site.layer);
     if (layer == "(clipping)") parts_.coverage.regrouped(layer, "the norms are sorted by dtype");
-}
-
-// A copy is outdated only if the weight would be cast to other bits now: sharded weights are written again with the
-// same values.
-void Twin::report_outdated(const Call& call) {
-    const TwinScope scope;
-    for (const auto& [copy, source, apart] : call.outdated) {
-        const at::Tensor whole = copy.as_strided(source.sizes(), source.strides(), 0);
-        const at::Tensor now = source.detach().to(copy.scalar_type());
-        const LayerId owner = parts_.parameters.layer_of(source);
-        const auto say = [this, layer = parts_.layers.name(owner ? owner : thread_state().site.layer)] {
-            parts_.notes.say(trace::NoteKind::outdated_copy, layer);
-        };
-        if (!parts_.late.serves(copy)) {
-            if (!at::equal(whole, now)) say();
-            continue;
-        }
-        parts_.late.then([say, differing = parts_.late.value(whole.ne(now).sum())](LateStep&) {
-            if (differing.known() && differing.get() > 0) say();
-        });
-    }
 }
 
 void Twin::measure_local(Call& call, const Stack& results) {

@@ -66,7 +66,6 @@ private:
     void bind_tensor(Call&, const at::Tensor& real, const at::Tensor& shadow);
     bool count_flips(const at::Tensor& real, const at::Tensor& twin);
     void remember_cast(const Call&);
-    void report_outdated(const Call&);
     void report_sorted_norms();
     void keep_integers(const Call&, const at::Tensor& real, const at::Tensor& twin);
     void measure_local(Call&, const Stack& results);

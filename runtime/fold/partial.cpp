@@ -7,6 +7,7 @@
 #include "runtime/fold/parts.hpp"
 #include "runtime/trace/bytes.hpp"
 #include "runtime/trace/encode.hpp"
+#include "runtime/trace/note_texts.hpp"
 
 namespace mp::trace {
 void Partial::begin(std::uint64_t tables_room) {
@@ -28,7 +29,10 @@ void Partial::process(const ProcessRecord& p) {
 }
 
 void Partial::note(const NoteRecord& n) {
-    if (n.kind == NoteKind::end) facts_.facts.ended = true, facts_.facts.ended_by = n.text;
+    if (n.kind == NoteKind::end) {
+        facts_.facts.ended = n.text != kInTask;
+        facts_.facts.ended_by = facts_.facts.ended ? n.text : "";
+    }
     if (n.kind == NoteKind::policy && policies_.size() < kMaxNotes) policies_.emplace(n.text, true);
     const auto [at, fresh] = file_notes_.try_emplace({n.kind, n.text}, n);
     if (!fresh) at->second.count = n.count;  // the number so far

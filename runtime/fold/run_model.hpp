@@ -211,7 +211,7 @@ struct RankFacts {
     std::int64_t steps = 0;
     Step last_step;
     bool ended = false;          // it said so; else it was killed, or is still running
-    std::string ended_by;        // the exception that ended it; empty: none
+    std::string ended_by;        // the exception, or "exit status 1", that ended it; empty: neither
     bool running = false;        // it is known to be alive; only the summary at the end of a run asks
     std::uint64_t problems = 0;  // places that could not be read
     std::uint64_t lost_records = 0;

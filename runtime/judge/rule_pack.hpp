@@ -15,6 +15,7 @@ enum class Needs : unsigned char {
     policy,      // a declared or found precision policy
     collective,  // reductions compared with fp32
     ddp,         // replicated parameters with hashes
+    torch,       // a program of torch
 };
 
 // The rules of the gate, sorted by id. Ids are never reused. docs/gate.md describes each rule and the reason for its

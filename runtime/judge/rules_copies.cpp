@@ -24,10 +24,9 @@ void judge_copies(Case& c) {
     f.step = first->first;
     f.value = static_cast<double>(layers);
     f.importance = importance::kOutdatedCopies();
-    f.message = counted(layers, "layer") +
+    f.message = "from step " + std::to_string(first->first.value) + " on " + counted(layers, "layer") +
                 " read the 16-bit copy of a weight that autocast made before the weight was updated, so the "
-                "loss does "
-                "not follow the updates";
+                "loss does not follow the updates";
     f.advice =
         "enter autocast once per step, around the forward only; or autocast(cache_enabled=False), or "
         "torch.clear_autocast_cache() after each optimizer step";

@@ -252,6 +252,13 @@ void judge_ends(Case& c, const std::string& common, const Has& has) {
     if (count > 0) c.out.inconclusive.push_back(common + who);
 }
 
+// `by`: the name of an exception, or "exit status 1".
+std::string ended_text(const std::string& by) {
+    constexpr std::string_view kExit = "exit ";
+    return by.starts_with(kExit) ? "the program ended with " + shown(by.substr(kExit.size()))
+                                 : "ended by " + shown(by);
+}
+
 // A run that did not come to its end is not a run without findings. After a restart only the last attempt counts.
 void judge_ends(Case& c) {
     std::map<Rank, std::int32_t> attempts;
@@ -265,7 +272,7 @@ void judge_ends(Case& c) {
         return !r.process.rank.known() || r.process.restart == attempts[r.process.rank];
     };
     for (const std::string& e : exceptions)
-        judge_ends(c, "ended by " + shown(e) + ": ",
+        judge_ends(c, ended_text(e) + ": ",
                    [&](const RankFacts& r) { return r.ended_by == e && is_last(r); });
     judge_ends(c, "killed, crashed or still running: ", [&](const RankFacts& r) {
         return !r.ended && !r.running && is_last(r);
@@ -386,6 +393,8 @@ std::string why_not_run(const Case& c, Needs needs) {
                 std::ranges::any_of(m.tensors, [](const TensorSum& t) { return t.replicas > 0; });
             return runs_ddp(m) || replicas ? "" : "no ranks were seen to hold the same parameters";
         }
+        case Needs::torch:
+            return is_raw(m) ? "needs a program of torch" : "";
         case Needs::policy:
             return {};  // judge_policies has already reported it
     }
@@ -410,7 +419,7 @@ void judge_reductions(Case& c) {
 void judge_coverage(Case& c) {
     judge_observed(c);
     for (const RuleInfo& rule : rule_pack()) {
-        std::string why = why_not_run(c, rule.needs);
+        std::string why = c.model.ranks.empty() ? "nothing was recorded" : why_not_run(c, rule.needs);
         const bool found =
             std::ranges::any_of(c.out.findings, [&](const Finding& f) { return f.rule == rule.id; });
         if (!why.empty() && !found) c.out.not_run.push_back({std::string(rule.id), std::move(why)});

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "runtime/trace/display.hpp"
+#include "runtime/trace/note_texts.hpp"
 
 namespace mp::trace {
 namespace {
@@ -90,7 +91,7 @@ void RecordingCounts::add(const StepRecord& s) {
 void RecordingCounts::add(const NoteRecord& n) {
     ++notes;
     lossy = lossy || n.kind == NoteKind::lossy;
-    ended = ended || n.kind == NoteKind::end;
+    if (n.kind == NoteKind::end) ended = n.text != kInTask;
 }
 
 RecordingCounts counts_of(const Recording& r) {

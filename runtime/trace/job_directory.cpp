@@ -3,7 +3,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <string_view>
 
 namespace mp::trace {
@@ -55,6 +57,26 @@ std::string job_directory(const std::string& run_directory, const Identity& id) 
         if (taken == Taken::unknown) break;
     }
     return run_directory;
+}
+
+std::vector<std::string> directories_of(const std::string& run_directory,
+                                        const std::vector<std::int64_t>& pids) {
+    std::vector<std::string> out;
+    for (int number = 1; number <= kMostJobs; ++number) {
+        const std::string directory =
+            number == 1 ? run_directory : run_directory + "/job." + std::to_string(number);
+        std::error_code error;
+        const std::filesystem::directory_iterator files(directory, error);
+        if (error) break;
+        const bool has = std::any_of(begin(files), end(files), [&](const auto& file) {
+            const std::string name = file.path().filename();
+            return name.ends_with(".mpt") && std::ranges::any_of(pids, [&](std::int64_t pid) {
+                       return name.find(".p" + std::to_string(pid) + ".") != std::string::npos;
+                   });
+        });
+        if (has) out.push_back(directory);
+    }
+    return out;
 }
 
 }  // namespace mp::trace

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "runtime/trace/identity.hpp"
 
@@ -14,5 +16,9 @@ namespace mp::trace {
 // directory) and `r0.c0` (a rank is taken) are symbolic links, because their text appears at once. Where links cannot
 // be made, all processes share the run directory.
 std::string job_directory(const std::string& run_directory, const Identity&);
+
+// The directories below the run directory that hold recordings of these processes of this machine.
+std::vector<std::string> directories_of(const std::string& run_directory,
+                                        const std::vector<std::int64_t>& pids);
 
 }  // namespace mp::trace

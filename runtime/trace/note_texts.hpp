@@ -2,9 +2,12 @@
 
 #include <string_view>
 
-// The beginnings of notes that one room records and others read.
+// Texts of notes, or their beginnings, that one room records and others read.
 
 namespace mp::trace {
+
+// The text of an end that takes the one before it back: a worker of a pool has begun another task.
+inline constexpr const char* kInTask = "in a task";
 
 // A kernel of which only the name was seen, and how often it ran.
 inline constexpr const char* kSeenByName = "kernel seen by its name only: ";

@@ -554,8 +554,8 @@ enum class NoteKind : std::uint8_t {
     disarmed,      // an internal fault stopped a source; the program continued
     lossy,         // records were dropped: the queue or the disk was full
     memory,        // the memory forecast of a twin
-    end,     // the process ended by itself; count is its number of steps, `text` the exception that ended
-             // it, empty: none
+    end,     // the process ended by itself; count is its number of steps, `text` the exception that ended it
+             // or "exit status 1", empty: neither. The last one counts
     policy,  // a declared precision found in the program: "fsdp:param=bf16,reduce=fp32,buffer=fp32",
              // "autocast:cpu=bf16", "ddp", "tf32:matmul=off,cudnn=on"; "@layer" may follow
     outdated_copy,  // a layer whose forward read autocast's copy of a weight after the weight had changed

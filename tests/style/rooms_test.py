@@ -49,7 +49,7 @@ LAYERS = {
         ledger
         late
         blanks collectives losses parameters
-        parameters_masters shortage
+        kept_casts parameters_masters shortage
         parts
         gradient_sums measure memory_notes saved_state step_tensors
         sample step_clock

@@ -22,6 +22,11 @@ def _after_torch(options, torch):
     install.install(torch, options)
 
 
+def _after_pool(pool):
+    from . import pools
+    _say.guarded("pools", pools.install, pool)
+
+
 def start():
     options = _options.read(os.environ.get("MP_TRACE_OPTIONS", ""))
     if options is None:
@@ -31,6 +36,8 @@ def start():
     from . import finish
     # Registered first, so it runs last: after the program's own handlers.
     atexit.register(finish.at_exit)
+    # Not after torch: a task may be the first to import it.
+    _imports.after("multiprocessing.pool", _after_pool)
     if "torch" in sys.modules:  # imported by a .pth file
         _say.guarded("after torch", _after_torch, options, sys.modules["torch"])
         return

@@ -1,4 +1,6 @@
 """Installs all wrappers once torch is imported and an adapter is attached."""
+import os
+
 from . import (checkpoints, compiled, decomposed, finish, modules, names, ops as adapter, optimizers, policies, ranks,
                say, scalers, scopes, workers)
 
@@ -39,6 +41,7 @@ def _install_all(torch, options, ops, known):
     declared = say.guarded("policies", policies.install, torch, ops, known.layers, around)
     steps = say.guarded("optimizers", optimizers.install, torch, ops, known, around)
     if steps is not None:
+        os.register_at_fork(after_in_child=lambda: say.guarded("fork", steps.forked))
         if declared is not None:
             say.guarded("GradScaler", scalers.install, torch, ops, steps, around, declared)
         _at_steps(steps, known, calls, declared)

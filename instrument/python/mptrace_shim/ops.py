@@ -7,7 +7,7 @@ _PLAIN_OPS = ("before_step", "after_step", "layer_push", "layer_pop", "disarm", 
 # An adapter may lack these.
 _OPTIONAL_TENSOR_OPS = ("gradient", "outside")
 _OPTIONAL_OPS = ("note", "internal_begin", "internal_end", "save", "source", "policy", "place", "world",
-                 "optimizer_made")
+                 "optimizer_made", "task_begins", "task_ends", "summaries", "forked")
 
 
 class _Hidden:

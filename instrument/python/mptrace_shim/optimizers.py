@@ -57,6 +57,11 @@ class Steps:
         self._ops.optimizer_made()
         self._made[optimizer] = self._ended
 
+    def forked(self):
+        """In the child of a fork, after the adapter has begun anew."""
+        if len(self._made):
+            self._ops.optimizer_made()
+
     def number(self, optimizer):
         if optimizer not in self._numbers:
             if self._made.get(optimizer, 0) > self._began:

@@ -321,6 +321,28 @@ class Casts(unittest.TestCase):
     def test_a_region_for_each_step_is_healthy(self):
         self.assertEqual(self.loop("inside"), [])
 
+    def test_every_mode_finds_such_a_copy(self):
+        path = self.write(LOOP)
+        for mode in ("watch", "local", "step"):
+            for where, steps in (("outside", [1]), ("inside", [])):
+                options = ("--steps", "0:9:1") if mode == "step" else ()
+                shutil.rmtree(os.path.join(self.top, "run"), ignore_errors=True)
+                self.run_in(TRACE, "-q", "--mode", mode, *options, "--no-build", "-o", "run", "--", PYTHON, path, "low",
+                            where, "traced")
+                found = [f for f in json.loads(self.run_in(TRACE, "report", "run", "--json", "-"))["findings"]
+                         if f["rule"] == "MPT061"]
+                self.assertEqual([f["step"] for f in found], steps, (mode, where))
+                for f in found:
+                    self.assertEqual(f["layer"], "0", mode)
+                    self.assertIn("from step 1 on 2 layers read the 16-bit copy", f["message"])
+
+    def test_copies_of_weights_that_do_not_change_are_sound(self):
+        path = self.write(LOOP.replace("lr=0.1", "lr=0.0"))
+        self.run_in(TRACE, "-q", "--mode", "watch", "--no-build", "-o", "run", "--", PYTHON, path, "low", "outside",
+                    "traced")
+        report = json.loads(self.run_in(TRACE, "report", "run", "--json", "-"))
+        self.assertEqual([f for f in report["findings"] if f["rule"] == "MPT061"], [])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -225,11 +225,18 @@ class Ends(TracedRun):
                           ("raise KeyboardInterrupt", "ended by KeyboardInterrupt"),
                           ("os.kill(os.getpid(), 9)", "killed, crashed"),
                           ("model(torch.randn(8, 16)).sum()\nos.kill(os.getpid(), 15)", "killed, crashed"),
-                          ("os._exit(1)", "ended by exit status 1")):
-            self.trace(PLAIN + end + "\n")
+                          ("os._exit(1)", "the program ended with status 1"),
+                          ("sys.exit(1)", "the program ended with status 1"),
+                          ("raise SystemExit('no data')", "the program ended with status 1"),
+                          ("try: train(model, optimizer, x)\nexcept NameError: sys.exit(7)",
+                           "the program ended with status 7")):
+            done = self.trace(PLAIN + end + "\n")
             status, text = self.gate()
             self.assertEqual(status, 3, end + text)
             self.assertIn(said, text)
+            if "ended" in said and "Keyboard" not in said:
+                self.assertEqual(done.returncode, int(said.split()[-1]) if "status" in said else 1)
+                self.assertEqual(done.stderr.count(said), 1, "the summary says it too: " + done.stderr)
 
     def test_nccl_loads_nothing_of_ours_beside_torch(self):
         show = ("import ctypes\nread = ctypes.CDLL(None).getenv\nread.restype = ctypes.c_char_p\n"
@@ -239,7 +246,8 @@ class Ends(TracedRun):
         self.assertEqual(after, "None")
 
     def test_a_run_that_ends_by_itself_passes_and_has_the_last_line(self):
-        for end in ("", "sys.exit(0)", "os._exit(0)", "import atexit; atexit.register(print, 'bye')"):
+        for end in ("", "sys.exit()", "sys.exit(0)", "raise SystemExit(256)", "os._exit(0)",
+                    "import atexit; atexit.register(print, 'bye')"):
             done = self.trace(PLAIN + end + "\n")
             self.assertEqual((done.returncode, self.gate()[0]), (0, 0), done.stderr)
             self.assertRegex(done.stderr.splitlines()[-1], r"^mp-trace: next: mp-trace report ")

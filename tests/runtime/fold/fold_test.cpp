@@ -7,6 +7,7 @@
 
 #include "runtime/fold/partial.hpp"
 #include "runtime/trace/dump.hpp"
+#include "runtime/trace/info.hpp"
 #include "runtime/trace/note_texts.hpp"
 #include "tests/fakes/synthetic_run.hpp"
 #include "tests/runtime/fold/model_text.hpp"
@@ -551,6 +552,19 @@ TEST(Fold, EdgesOfARun) {
     EXPECT_EQ(m.ranks.size(), 4u);
     EXPECT_FALSE(m.ranks.back().process.rank.known()) << "without a rank: last";
     EXPECT_LE(m.map.front().cells.size(), 512u);
+}
+
+TEST(Fold, ATaskThatBeginsTakesTheEndBack) {
+    trace::Run run = fakes::run_of({.ranks = 1, .layers = 1, .steps = 2});
+    std::vector<NoteRecord>& notes = run.recordings[0].notes;
+    std::erase_if(notes, [](const NoteRecord& n) { return n.kind == NoteKind::end; });
+    for (const auto& [text, ended] : {std::pair("ValueError", true), {"in a task", false}, {"", true}}) {
+        notes.push_back({NoteKind::end, Step{1}, text, 2});
+        const RunModel m = fold(run);
+        EXPECT_EQ(m.ranks[0].ended, ended) << text;
+        EXPECT_EQ(m.ranks[0].ended_by, ended ? text : "");
+        EXPECT_EQ(counts_of(run.recordings[0]).ended, ended) << text;
+    }
 }
 
 }  // namespace

@@ -56,6 +56,9 @@ TEST(Coverage, ARunThatDidNotEndIsInconclusive) {
     m.ranks[0].ended_by = "ValueError";
     m.ranks[0].process.rank = Rank{0};
     EXPECT_THAT(judge(m).inconclusive, testing::ElementsAre("ended by ValueError: rank 0 (step 7)"));
+    m.ranks[0].ended_by = "exit status 1";
+    EXPECT_THAT(judge(m).inconclusive,
+                testing::ElementsAre("the program ended with status 1: rank 0 (step 7)"));
     m.ranks.push_back(m.ranks[0]);
     m.ranks[1].process.restart = 1;
     m.ranks[1].ended_by.clear();

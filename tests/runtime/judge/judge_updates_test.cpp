@@ -442,8 +442,15 @@ TEST(Judge, MPT061CopiesThatOutliveTheirSource) {
     EXPECT_EQ(f.severity, Severity::error);
     EXPECT_EQ(f.layer, "head");
     EXPECT_EQ(f.step, Step{1});
-    EXPECT_THAT(f.message, HasSubstr("2 layers"));
+    EXPECT_THAT(f.message, HasSubstr("from step 1 on 2 layers"));
     EXPECT_THAT(f.advice, HasSubstr("once per step"));
+    m = healthy();
+    const auto not_run = [&] {
+        return std::ranges::count(judge(m).not_run, "MPT061", &Judgement::NotRun::rule) == 1;
+    };
+    EXPECT_FALSE(not_run());
+    m.ranks[0].process.framework = kRawFramework;
+    EXPECT_TRUE(not_run()) << "autocast is of torch";
 }
 
 TEST(Judge, MPT051ReplicasWhoseTwinsAgree) {
