@@ -14,8 +14,8 @@ namespace mp::raw {
 // is not known yet. Its number.
 std::uint64_t join_communicator(const void* id, std::uint64_t bytes, int rank, int ranks,
                                 int device = -1) noexcept;
-// The same for a part of `parent`, which all of its ranks split in the same order; or kRemaining: for what remains of it
-// without some ranks, which do not make that call.
+// The same for a part of `parent`, which all of its ranks split in the same order; or kRemaining: for what remains of
+// it without some ranks, which do not make that call.
 inline constexpr int kRemaining = -2;
 std::uint64_t join_part(const void* parent, int part) noexcept;
 // NCCL's handle of a rank that has joined.
