@@ -214,7 +214,8 @@ public:
         if (!policy || policy->category(found.product->op) != Category::lower) return;
         std::vector<Note> notes = notes_of(*region);
         notes.push_back({found.log->span, "the logarithm is taken here"});
-        report(*found.function, *found.product, Severity::warning,
+        report(*found.function, *found.product,
+               is_opened_by_a_trial(context_, *region) ? Severity::note : Severity::warning,
                std::string(found.product->op.name()) + " runs in " + std::string(label(region->dtype)) +
                    " in this region, and its " + "logarithm is taken: values from " +
                    shown(overflows_from(DType::fp16)) + " on are inf, small ones keep few bits",

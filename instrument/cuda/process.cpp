@@ -38,10 +38,10 @@ int is_torch(dl_phdr_info* library, std::size_t, void*) {
 
 bool has_torch() { return ::dl_iterate_phdr(is_torch, nullptr) != 0; }
 
-void at_exit() {
+void at_exit(int status, void*) {
     Run* const run = g_run.load();
     if (g_state.load() != State::observed || !run) return;
-    run->finish();
+    run->finish(status);
     g_state = State::ignored;
     const trace::Options& options = run->options();
     const std::string directory = run->directory();
@@ -70,7 +70,7 @@ Run* start() {
     static std::atomic<bool> registered{false};
     if (!registered.exchange(true)) {
         ::pthread_atfork(ForkedState::before_fork, ForkedState::in_parent, in_child);
-        std::atexit(at_exit);
+        ::on_exit(at_exit, nullptr);  // atexit(3) does not tell the status
     }
     return run;
 }

@@ -465,7 +465,7 @@ void Run::write_notes() {
         recorder_->note({key.first, mp::Step{value.second}, key.second, value.first});
 }
 
-void Run::finish() noexcept {
+void Run::finish(int status) noexcept {
     activity::flush();
     try {
         const Lock lock = lock_soon(kPatienceAtEnd);
@@ -493,8 +493,10 @@ void Run::finish() noexcept {
         write_ready();
         if (recorder_) {
             write_notes();
+            const int seen = status & 0xff;  // by whoever waits for the process
+            const std::string how = seen == 0 ? "" : "exit status " + std::to_string(seen);
             recorder_->note(
-                {trace::NoteKind::end, mp::Step{last_step_}, "", static_cast<std::uint64_t>(written_)});
+                {trace::NoteKind::end, mp::Step{last_step_}, how, static_cast<std::uint64_t>(written_)});
             recorder_->flush(kFlushMilliseconds);
         }
         finished_ = true;

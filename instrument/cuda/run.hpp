@@ -77,7 +77,7 @@ public:
     void note(trace::NoteKind, std::string_view text, std::uint64_t count = 1);
 
     // Completes and writes what is there. Waits at most two seconds for the device.
-    void finish() noexcept;
+    void finish(int status = 0) noexcept;  // of the process, as exit() gets it
     void abandon_after_fork() noexcept;
     // Records nothing more.
     void abandon() noexcept;

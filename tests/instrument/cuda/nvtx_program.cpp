@@ -1,6 +1,6 @@
 // A program with NVTX ranges and no CUDA: what NVTX's header-only library does in each module, without its headers.
 //
-//   nvtx_program plain|none|fork|forks|threads|unbalanced|annotated|skips|accumulates|"never updates"|wide
+//   nvtx_program plain|none|fails|fork|forks|threads|unbalanced|annotated|skips|accumulates|"never updates"|wide
 //   nvtx_program domain|"two modules" NAME
 
 #include <dlfcn.h>
@@ -195,5 +195,5 @@ int main(int argc, char** argv) {
         other.join();
     }
     std::puts("ran");
-    return 0;
+    return how == "fails" ? 3 : 0;
 }

@@ -56,6 +56,14 @@ class Process(unittest.TestCase):
         self.assertIn('framework="CUDA libraries"', text)
         self.assertEqual([line.split()[1] for line in text.splitlines() if line.startswith("step ")], ["0", "1", "2"])
 
+    def test_an_exit_status_is_no_orderly_end(self):
+        for how, status in (("fails", 3), ("plain", 0)):
+            with self.subTest(how=how):
+                self.run_dir = os.path.join(self.directory.name, how)
+                self.assertEqual(self.traced(how).returncode, status)
+                gate = subprocess.run([TOOL, "gate", self.run_dir], capture_output=True, text=True)
+                self.assertEqual("the program ended with status 3" in gate.stdout, status == 3, gate.stdout)
+
     def test_a_forked_child_has_its_own_file(self):
         self.traced("fork")
         steps = sorted(self.dump(path).count("\nstep ") for path in self.recordings())
