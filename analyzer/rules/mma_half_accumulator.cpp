@@ -99,12 +99,18 @@ bool is_type(std::string_view part) {
     return any_of(part, kTypes);
 }
 
+// Where the types at the end of an instruction begin.
+std::size_t first_type(const std::vector<std::string_view>& parts) {
+    std::size_t first = parts.size();
+    while (first > 0 && is_type(parts[first - 1])) --first;
+    return first;
+}
+
 // mma.sync...D.A.B.C: D and C are the accumulator. wgmma...D.A.B: D is. wmma.mma...D.C or
 // ...D.A.B.C: D is.
 bool accumulates_in_f16(std::string_view instruction) {
     const auto parts = split(instruction);
-    std::size_t first = parts.size();
-    while (first > 0 && is_type(parts[first - 1])) --first;
+    const std::size_t first = first_type(parts);
     return first < parts.size() && parts.size() - first >= 2 && parts[first] == "f16";
 }
 
@@ -167,8 +173,7 @@ bool starts_at_zero(const Call& assembly, std::string_view instruction) {
 // The same instruction with fp32 sums: "mma...f32.f16.f16.f32" of "mma...f16.f16.f16.f16".
 std::string with_wide_sums(std::string_view instruction) {
     std::vector<std::string_view> parts = split(instruction);
-    std::size_t first = parts.size();
-    while (first > 0 && is_type(parts[first - 1])) --first;
+    const std::size_t first = first_type(parts);
     parts[first] = "f32";
     const std::size_t types = parts.size() - first;
     if (types != 3) parts.back() = "f32";  // three: the last one is B

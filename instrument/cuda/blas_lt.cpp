@@ -70,10 +70,6 @@ void read_split(const void* algorithm, Product& product) {
     product.scheme = attribute(g_algorithm, algorithm, abi::kLtReductionScheme, std::uint32_t{0});
 }
 
-bool splits_in_result(const Product& product) {
-    return product.parts > 1 && (product.scheme & (abi::kLtReduceInPlace | abi::kLtReduceInOutputType)) != 0;
-}
-
 // Factors in device memory of A, B, C or D, as FP8 has them.
 bool has_scales(const void* descriptor) {
     for (int which = abi::kLtScaleOfA; which <= abi::kLtScaleOfD; ++which)
@@ -114,7 +110,7 @@ bool describe(const Matmul& call, Product& product) {
     product.tf32 = a.dtype == DType::fp32 && rounds_inputs(compute);
     const bool narrow = is_low_precision(product.result.dtype);
     read_split(call.algorithm, product);
-    product.split_sums = narrow && splits_in_result(product);
+    product.split_sums = narrow && product.splits_in_result();
     product.loose_sums = narrow && !call.algorithm && !product.half_sums;
     return true;
 }

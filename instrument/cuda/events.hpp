@@ -48,6 +48,11 @@ struct Product {
     int c = -1, bias = -1;  // indices in `inputs`
     abi::Stream stream = nullptr;
 
+    // Parts of the sums are added in the format of the result.
+    bool splits_in_result() const {
+        return parts > 1 && (scheme & (abi::kLtReduceInPlace | abi::kLtReduceInOutputType)) != 0;
+    }
+
     // False: a factor is not known. A C that may be read counts as read.
     bool set_factors(std::optional<double> a, std::optional<double> b) {
         alpha = a.value_or(1);

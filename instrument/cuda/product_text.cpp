@@ -40,9 +40,8 @@ std::string sums_of(const Product& p) {
 
 std::string split_of(const Product& p) {
     if (p.parts <= 1) return {};
-    const bool in_result = (p.scheme & (abi::kLtReduceInPlace | abi::kLtReduceInOutputType)) != 0;
     return ", " + std::to_string(p.parts) + " parts added in " +
-           (in_result                                ? "the result"
+           (p.splits_in_result()                     ? "the result"
             : p.scheme & abi::kLtReduceInComputeType ? "the format of the sums"
                                                      : "an unknown format");
 }

@@ -493,10 +493,8 @@ void Run::finish(int status) noexcept {
         write_ready();
         if (recorder_) {
             write_notes();
-            const int seen = status & 0xff;  // by whoever waits for the process
-            const std::string how = seen == 0 ? "" : "exit status " + std::to_string(seen);
-            recorder_->note(
-                {trace::NoteKind::end, mp::Step{last_step_}, how, static_cast<std::uint64_t>(written_)});
+            recorder_->note({trace::NoteKind::end, mp::Step{last_step_}, trace::end_by(status),
+                             static_cast<std::uint64_t>(written_)});
             recorder_->flush(kFlushMilliseconds);
         }
         finished_ = true;

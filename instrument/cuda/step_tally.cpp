@@ -110,21 +110,16 @@ void StepTally::add(std::size_t op, trace::ProductRecord product) {
 }
 
 void StepTally::name_products() {
-    for (std::size_t i = 0; i < record.products.size(); ++i) {
-        const trace::OpRecord& op = record.ops[ops_of_products_[i]];
-        trace::ProductRecord& product = record.products[i];
-        product.layer = op.layer;
-        product.op = op.op;
-        product.phase = op.phase;
-        product.device = op.device;
-    }
-    for (std::size_t i = 0; i < record.matmuls.size(); ++i) {
-        const trace::OpRecord& op = record.ops[ops_of_matmuls_[i]];
-        trace::MatmulRecord& matmul = record.matmuls[i];
-        matmul.layer = op.layer;
-        matmul.op = op.op;
-        matmul.phase = op.phase;
-    }
+    const auto name = [this](auto& record_of, std::size_t op_index) -> const trace::OpRecord& {
+        const trace::OpRecord& op = record.ops[op_index];
+        record_of.layer = op.layer;
+        record_of.op = op.op;
+        record_of.phase = op.phase;
+        return op;
+    };
+    for (std::size_t i = 0; i < record.products.size(); ++i)
+        record.products[i].device = name(record.products[i], ops_of_products_[i]).device;
+    for (std::size_t i = 0; i < record.matmuls.size(); ++i) name(record.matmuls[i], ops_of_matmuls_[i]);
 }
 
 void StepTally::leave_out_devices() {

@@ -16,8 +16,6 @@
 namespace mp::twin {
 namespace {
 
-constexpr std::string_view kExitStatus = "exit status ";
-
 Adapter* g_adapter = nullptr;  // set once, before the first op is intercepted
 std::atomic<bool> g_forked{false};
 bool g_may_begin = false;  // in this child of a fork
@@ -66,7 +64,7 @@ void begin_in_child() {
 }
 
 // A process that leaves by os._exit with an error may do so because a device hangs.
-void Adapter::finish(std::string_view how) { finish(how, !how.starts_with(kExitStatus)); }
+void Adapter::finish(std::string_view how) { finish(how, !how.starts_with(trace::kExitStatus)); }
 
 void Adapter::finish(std::string_view how, bool waits) {
     if (!control.armed() || finished_.exchange(true)) return;
@@ -81,11 +79,10 @@ void Adapter::finish(std::string_view how, bool waits) {
 }
 
 void Adapter::exited(int status) {
-    const int seen = status & 0xff;  // by whoever waits for the process
-    const std::string how = seen == 0 ? "" : std::string(kExitStatus) + std::to_string(seen);
+    const std::string how = trace::end_by(status);
     if (!control.has_python()) return finish(how, true);
     if (!control.armed() || !exits_.exchange(false)) return;
-    if (seen != 0) end_recording(how);
+    if (!how.empty()) end_recording(how);
     summarize();
 }
 

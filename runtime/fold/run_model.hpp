@@ -258,6 +258,10 @@ struct RunModel {
     std::int64_t total_wall_ns = 0;                                 // of the slowest rank
 };
 
+// Where values come from code that is not observed, the twin starts anew from them: what both have says nothing about
+// fp32.
+inline bool twin_starts_anew(const RunModel& m) { return m.coverage.outside > 0; }
+
 // A number of which a record has 1 more, or 0 where it is not known; -1: it is not.
 inline int known_number(std::uint64_t one_more) {
     return one_more > 0 && one_more <= 1 << 30 ? static_cast<int>(one_more) - 1 : -1;

@@ -197,8 +197,7 @@ void sort_findings(std::vector<Finding>& findings) {
 
 Judgement judge(const RunModel& model, const Limits& limits, const std::vector<std::string>& policies) {
     Judgement out;
-    // Behind code that is not observed the twin starts anew from the run's own values.
-    out.skips = verdicts_of(model.coverage.outside > 0 ? without_twin(model.skips) : model.skips);
+    out.skips = verdicts_of(twin_starts_anew(model) ? without_twin(model.skips) : model.skips);
     name_reductions(model, out.skips);
     if (model.step_count > 0)
         out.samples_lost = static_cast<double>(model.skipped_steps) / static_cast<double>(model.step_count);

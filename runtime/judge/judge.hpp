@@ -72,6 +72,7 @@ struct LossAgreement {
     std::uint64_t steps = 0;    // that were compared
     double loss = 0, twin = 0;  // means over them
     double last_loss = 0, last_twin = 0;
+    std::int32_t last_backwards = 0;
     // Which of the losses it is: the farthest from its twin of all that the run has.
     std::int32_t optimizer = 0, optimizers = 1;  // from 0
     int training = 0, trainings = 1;             // of the process, from 0

@@ -357,6 +357,7 @@ LossAgreement agreement_of(const RunModel& m, const Limits& limits) {
         a.training = series.training;
         a.last_loss = series.steps.back()->loss;
         a.last_twin = series.steps.back()->twin_loss;
+        a.last_backwards = series.steps.back()->backwards;
         if (&series == &all.front() || is_farther(a, out)) out = a;
     }
     for (const LossSeries& series : all) out.optimizers = std::max(out.optimizers, series.optimizer + 1);

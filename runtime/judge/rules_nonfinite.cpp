@@ -120,9 +120,6 @@ bool before_the_model(const OpSum& sum, const RunModel& m) {
            std::isfinite(m.steps.front().loss);
 }
 
-// Where values come from code that is not observed, the twin starts anew from them: it has what the run has.
-bool twin_is_the_run(const RunModel& m) { return m.coverage.outside > 0; }
-
 constexpr const char* kNotKnown =
     "; it follows code that is not observed, so what fp32 gives there is not known";
 
@@ -145,10 +142,10 @@ Finding shared_nan(const OpSum& sum, const RunModel& m) {
                 shown(base_name(sum.total.op)) + " gave " + what_of(op) + " of " +
                 figure(static_cast<double>(op.elements)) + " in " + std::string(name_of(sum.total.dtype)) +
                 (op.nan > 0 ? " out of inputs without one" : " out of finite inputs") + what_is_lost(sum, m) +
-                (twin_is_the_run(m) ? kNotKnown
-                 : has_twin(m)      ? "; also in fp32: the twin has it too, so precision is not the cause"
-                                    : ", so precision is not the cause");
-    f.advice = twin_is_the_run(m)
+                (twin_starts_anew(m) ? kNotKnown
+                 : has_twin(m)       ? "; also in fp32: the twin has it too, so precision is not the cause"
+                                     : ", so precision is not the cause");
+    f.advice = twin_starts_anew(m)
                    ? "run with --eager: the operations before it and their fp32 twins are seen then"
                    : guard_for(sum) + "; look at the data of step " + std::to_string(f.step.value);
     f.value = static_cast<double>(nonfinite_of(op));
@@ -249,7 +246,7 @@ void judge_lost_loss(Case& c) {
         if (!steps[i].has_loss || std::isfinite(steps[i].loss)) return;
         if (steps[i].has_twin && std::isfinite(steps[i].twin_loss)) return;
     }
-    const bool twin = steps.back().has_twin && !twin_is_the_run(c.model);
+    const bool twin = steps.back().has_twin && !twin_starts_anew(c.model);
     std::size_t first = steps.size();
     while (first > 0 && steps[first - 1].has_loss && !std::isfinite(steps[first - 1].loss)) --first;
     Finding f = finding("MPT001", Severity::error);
@@ -260,7 +257,7 @@ void judge_lost_loss(Case& c) {
                 (twin ? ", in the fp32 twin too: precision is not the cause" : "");
     f.advice = twin ? "look at the data and at the learning rate"
                     : std::string("find the first operation with --mode trajectory") +
-                          (twin_is_the_run(c.model) ? " --eager" : "");
+                          (twin_starts_anew(c.model) ? " --eager" : "");
     f.value = static_cast<double>(steps.size() - first);
     f.unit = "steps";
     f.importance = importance::kLostLoss();

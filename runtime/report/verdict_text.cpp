@@ -217,27 +217,24 @@ std::string loss_text(const RunModel& model, const Judgement& judgement) {
     if (!last) return {};
     // Of several losses the one that is farthest from its twin's.
     const std::string which = left ? std::string() : which_loss(judgement.loss);
-    StepSummary shown_step = *last;
-    if (!which.empty() && judgement.loss.answer != LossAgreement::Answer::not_compared) {
-        shown_step.loss = judgement.loss.last_loss;
-        shown_step.twin_loss = judgement.loss.last_twin;
-        shown_step.has_twin = true;
-        last = &shown_step;
-    }
-    std::string out = "loss " + figure(last->loss) + (which.empty() ? "" : " (" + which + ")");
+    const LossAgreement& a = judgement.loss;
+    const bool is_another = !which.empty() && a.answer != LossAgreement::Answer::not_compared;
+    const bool has_twin = is_another || last->has_twin;
+    const std::int32_t backwards = is_another ? a.last_backwards : last->backwards;
+    std::string out =
+        "loss " + figure(is_another ? a.last_loss : last->loss) + (which.empty() ? "" : " (" + which + ")");
     if (left) out += " in step " + std::to_string(last->step.value) + ", which did not end";
-    if (last->backwards > 1) out += " (sum of " + counted(last->backwards, "backward() call") + ")";
-    // The twin starts anew at each value that was not observed, so its loss would be the run's own.
-    if (model.coverage.outside > 0) return out;
-    if (last->has_twin) out += ", fp32 twin " + figure(last->twin_loss);
-    const std::string agreement = agreement_text(judgement.loss);
+    if (backwards > 1) out += " (sum of " + counted(backwards, "backward() call") + ")";
+    if (twin_starts_anew(model)) return out;
+    if (has_twin) out += ", fp32 twin " + figure(is_another ? a.last_twin : last->twin_loss);
+    const std::string agreement = agreement_text(a);
     if (!agreement.empty()) out += ": it " + agreement;
-    if (judgement.loss.noise >= 0)
-        out += "; one rounding changes the twin's by " + percent(judgement.loss.noise);
-    else if (last->has_twin && model.coverage.flips > 0)
+    if (a.noise >= 0)
+        out += "; one rounding changes the twin's by " + percent(a.noise);
+    else if (has_twin && model.coverage.flips > 0)
         out += "; the twin takes " + counted(model.coverage.flips, "choice") +
                " of the run, so it may not be the fp32 run (--free-ints)";
-    else if (parts_from_twin(judgement.loss.answer))
+    else if (parts_from_twin(a.answer))
         out += "; no noise floor was measured (--twin-noise)";
     return out;
 }

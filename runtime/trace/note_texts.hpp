@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <string_view>
 
 // Texts of notes, or their beginnings, that one room records and others read.
@@ -8,6 +9,13 @@ namespace mp::trace {
 
 // The text of an end that takes the one before it back: a worker of a pool has begun another task.
 inline constexpr const char* kInTask = "in a task";
+
+// The text of an end by a status of the process other than 0; empty for 0. Whoever waits for it sees its low byte.
+inline constexpr std::string_view kExitStatus = "exit status ";
+inline std::string end_by(int status) {
+    const int seen = status & 0xff;
+    return seen == 0 ? std::string() : std::string(kExitStatus) + std::to_string(seen);
+}
 
 // A kernel of which only the name was seen, and how often it ran.
 inline constexpr const char* kSeenByName = "kernel seen by its name only: ";

@@ -53,6 +53,14 @@ std::string database_above(const fs::path& folder) {
     return {};
 }
 
+// Whether an entry of a compile database, which has its command in one text or in words, names a file in `folder`.
+bool is_object_in(const std::string& folder, const nlohmann::json& entry) {
+    const auto has = [&folder](const std::string& text) { return text.find(folder) != std::string::npos; };
+    return has(text_in(entry, "output")) || has(text_in(entry, "command")) ||
+           std::ranges::any_of(member(entry, "arguments"),
+                               [&](const nlohmann::json& word) { return has(text_of(word)); });
+}
+
 // The files of a compile database. CMake puts the objects of a program into CMakeFiles/PROGRAM.dir, so of several files
 // with one name that one is the program's.
 Files files_of_database(const std::string& path, const std::string& program) {
@@ -67,8 +75,7 @@ Files files_of_database(const std::string& path, const std::string& program) {
         const fs::path file = fs::path(text_in(entry, "directory")) / text_in(entry, "file");
         if (!is_file(file)) continue;
         files[file.filename()].insert(file.lexically_normal());
-        if (entry.dump().find(objects) != std::string::npos)
-            own[file.filename()].insert(file.lexically_normal());
+        if (is_object_in(objects, entry)) own[file.filename()].insert(file.lexically_normal());
     }
     for (const auto& [name, paths] : own) files[name] = paths;
     return files;

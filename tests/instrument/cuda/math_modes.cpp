@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/instrument/cuda/device_tensor.hpp"
+
 namespace {
 
 constexpr int kRows = 48, kColumns = 40, kDepth = 56, kBatches = 2;
@@ -23,29 +25,16 @@ void check(cublasStatus_t status, const char* what) {
 }
 
 template <class T>
-class Tensor {
-public:
-    explicit Tensor(std::size_t count, int seed) : count_(count) {
-        std::vector<T> values(count);
-        for (std::size_t i = 0; i < count; ++i)
-            values[i] =
-                T(0.37f * static_cast<float>((i * 7 + static_cast<std::size_t>(seed) * 5) % 23) - 4.0f);
-        cudaMalloc(reinterpret_cast<void**>(&data_), count * sizeof(T));
-        cudaMemcpy(data_, values.data(), count * sizeof(T), cudaMemcpyHostToDevice);
-    }
-    operator T*() const { return data_; }
-    void print(const char* name) const {
-        std::vector<T> values(count_);
-        cudaMemcpy(values.data(), data_, count_ * sizeof(T), cudaMemcpyDeviceToHost);
-        double sum = 0;
-        for (std::size_t i = 0; i < count_; ++i)
-            sum += static_cast<double>(static_cast<float>(values[i])) * static_cast<double>(i % 11 + 1);
-        std::printf("%s %a\n", name, sum);
-    }
+struct Tensor : DeviceTensor<T> {
+    Tensor(std::size_t count, int seed) : DeviceTensor<T>(values(count, seed)) {}
 
 private:
-    T* data_ = nullptr;
-    std::size_t count_;
+    static std::vector<T> values(std::size_t count, int seed) {
+        std::vector<T> out(count);
+        for (std::size_t i = 0; i < count; ++i)
+            out[i] = T(0.37f * static_cast<float>((i * 7 + static_cast<std::size_t>(seed) * 5) % 23) - 4.0f);
+        return out;
+    }
 };
 
 class Layers {

@@ -18,6 +18,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/instrument/cuda/device_tensor.hpp"
+
 namespace {
 
 constexpr int kRanks = 3;
@@ -37,28 +39,16 @@ struct Range {
 
 // Elements in device memory that each rank has others of.
 template <class T>
-class Tensor {
-public:
-    Tensor(std::size_t count, int rank) : count_(count) {
-        std::vector<T> values(count);
-        for (std::size_t i = 0; i < count; ++i)
-            values[i] = T(static_cast<float>((i * 7 + static_cast<std::size_t>(rank) * 5) % 23) * 0.125f - 1);
-        cudaMalloc(reinterpret_cast<void**>(&data_), count * sizeof(T));
-        cudaMemcpy(data_, values.data(), count * sizeof(T), cudaMemcpyHostToDevice);
-    }
-    operator T*() const { return data_; }
-    void print(const char* name) const {
-        std::vector<T> values(count_);
-        cudaMemcpy(values.data(), data_, count_ * sizeof(T), cudaMemcpyDeviceToHost);
-        double sum = 0;
-        for (std::size_t i = 0; i < count_; ++i)
-            sum += static_cast<double>(static_cast<float>(values[i])) * static_cast<double>(i % 11 + 1);
-        std::printf("%s %a\n", name, sum);
-    }
+struct Tensor : DeviceTensor<T> {
+    Tensor(std::size_t count, int rank) : DeviceTensor<T>(values(count, rank)) {}
 
 private:
-    T* data_ = nullptr;
-    std::size_t count_;
+    static std::vector<T> values(std::size_t count, int rank) {
+        std::vector<T> out(count);
+        for (std::size_t i = 0; i < count; ++i)
+            out[i] = T(static_cast<float>((i * 7 + static_cast<std::size_t>(rank) * 5) % 23) * 0.125f - 1);
+        return out;
+    }
 };
 
 struct Rank {

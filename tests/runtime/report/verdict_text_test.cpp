@@ -85,6 +85,23 @@ TEST(VerdictText, SaysWhetherTheLossIsTheFp32Loss) {
     EXPECT_EQ(loss_text({}, {}), "");
 }
 
+TEST(VerdictText, OfSeveralLossesTheOneThatWasJudgedIsShown) {
+    test::Judged run = test::clean_run();
+    LossAgreement& loss = run.judgement.loss;
+    loss = {.answer = LossAgreement::Answer::above, .steps = 15, .loss = 5, .twin = 2, .begins = Step{3}};
+    loss.last_loss = 5.5;
+    loss.last_twin = 2.5;
+    loss.last_backwards = 4;
+    loss.optimizer = 1;
+    loss.optimizers = 2;
+    EXPECT_THAT(
+        loss_text(run.model, run.judgement),
+        StartsWith(
+            "loss 5.5 (optimizer 2 of 2) (sum of 4 backward() calls), fp32 twin 2.5: it is 2.5 times"));
+    run.model.coverage.outside = 1;
+    EXPECT_EQ(loss_text(run.model, run.judgement), "loss 5.5 (optimizer 2 of 2) (sum of 4 backward() calls)");
+}
+
 TEST(VerdictText, CausesOfSkipsComeInTheOrderOfTheirFirstSteps) {
     Judgement judgement;
     for (const auto& [step, cause] : {std::pair(0, SkipCause::forward_overflow),
