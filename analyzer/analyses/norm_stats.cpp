@@ -8,17 +8,6 @@
 namespace mp::lint {
 namespace {
 
-bool is_square(const Call& call) {
-    if (call.op.name() == "square") return true;
-    if (call.args.size() < 2) return false;
-    if (call.op.name() == "pow") return number_of(call.args[1]) == 2.0;
-    return call.op.name() == "mul" && !call.args[0].name.empty() && call.args[0].name == call.args[1].name;
-}
-
-bool is_variance(const Call& call) {
-    return call.op.name() == "var" || call.op.name() == "std" || call.op.name() == "var_mean";
-}
-
 bool is_mean(std::string_view op) { return op == "mean"; }
 
 bool is_root(std::string_view op) { return op == "rsqrt" || op == "sqrt"; }
@@ -30,6 +19,18 @@ bool adds_epsilon(const Call& call) {
 }
 
 }  // namespace
+
+bool is_square(const Call& call) {
+    if (call.op.name() == "square") return true;
+    if (call.args.size() < 2) return false;
+    if (call.op.name() == "pow") return number_of(call.args[1]) == 2.0;
+    return call.op.name() == "mul" && !call.args[0].name.empty() && call.args[0].name == call.args[1].name;
+}
+
+bool is_variance(const Call& call) {
+    return call.op.name() == "var" || call.op.name() == "std" || call.op.name() == "var_mean" ||
+           call.op.name() == "std_mean";
+}
 
 bool is_mean_of_squares(const Function& f, const Call& call) {
     if (!is_mean(call.op.name()) || call.args.empty()) return false;

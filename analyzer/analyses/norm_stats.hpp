@@ -8,8 +8,14 @@
 
 namespace mp::lint {
 
+// x * x, x.pow(2), x.square()
+bool is_square(const Call&);
+
 // mean(x * x), x.pow(2).mean()
 bool is_mean_of_squares(const Function&, const Call&);
+
+// var, std, var_mean
+bool is_variance(const Call&);
 
 // The var or std whose result, perhaps with an epsilon, this square root or inverse root takes; nullptr
 // when the call is not such a root.

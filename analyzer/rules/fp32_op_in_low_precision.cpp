@@ -8,9 +8,9 @@
 // Fix    Upcast the operand, or leave the region for this call.
 // Silent Ops on the device's list (autocast runs them in fp32); calls that ask for fp32; operands
 //        of unknown dtype; disabled regions with upcast operands. Ops that keep fp32 inside and
-//        have a bounded result (softmax) are notes; so is a cast behind a test of the dtype, where no caller is
-//        known to pass half. A loss of two tensors is computed in the wider dtype: silent where one is fp32, a note
-//        where one is not known.
+//        have a bounded result (softmax) are notes; so are sums that round once, and a cast behind a test of the
+//        dtype, where no caller is known to pass half. A loss of two tensors is computed in the wider dtype: silent
+//        where one is fp32, a note where one is not known.
 // Tests  testdata/lint/MP102.md, tests/analyzer/rules/fp32_op_in_low_precision_test.cpp
 //
 // The families below are the union of what PyTorch (CUDA and CPU), TensorFlow, Paddle and apex keep
@@ -22,7 +22,6 @@
 #include <optional>
 #include <span>
 
-#include "analyzer/analyses/autograd_classes.hpp"
 #include "analyzer/analyses/dataflow.hpp"
 #include "analyzer/analyses/logs_of_products.hpp"
 #include "analyzer/analyses/module_dtypes.hpp"
@@ -270,9 +269,16 @@ private:
         });
     }
 
-    // grad_bias = grad.sum(0) in the backward of an autograd function, as PyTorch's own layers do it.
-    static bool sums_gradients(const Function& f, const Call& call) {
-        return call.op.name() == "sum" && leaf(f.name.str()) == "backward" && is_of_autograd_function(f);
+    // What is lost of such a sum is one rounding, unless its terms are large, or it is a spread that is divided by.
+    static bool is_one_rounding(const Function& f, const Call& call, const Operand& summed) {
+        if (!traits_of(call.op).has(Trait::sums_in_fp32)) return false;
+        const Call* terms = producer(f, summed);
+        if (terms && (is_square(*terms) || need_of(terms->op.name()) == Need::wide)) return false;
+        const auto is_this = [&](const Call& c) { return &c == &call; };
+        const auto divides = [&](const Call& c) {
+            return c.op.name() == "div" && c.args.size() > 1 && origin(f, c.args[1], is_this);
+        };
+        return !is_variance(call) || std::ranges::none_of(f.calls, divides);
     }
 
     // mse_loss(fp16, fp32) is computed in fp32: the widest dtype of the tensors decides. unknown: that of one is not
@@ -292,12 +298,12 @@ private:
     Severity severity_of(const Function& f, const Call& call, const LowOperand& low, const Context* region) {
         if (need_of(call.op.name()) == Need::mild || (context_.inference && !region)) return Severity::note;
         if (region && is_opened_by_a_trial(context_, *region)) return Severity::note;
-        // PyTorch's kernels add in fp32, and bf16 has its range: one rounding, of the result.
+        if (is_one_rounding(f, call, *low.operand)) return Severity::note;
+        // bf16 has the range of fp32.
         if (is_python(f) && !region && low.is.dtype == DType::bf16) return Severity::note;
         // A library function that one of its callers gives half, or may.
         if (is_python(f) && !region && !low.is.proven) return Severity::note;
         if (is_python(f) && !region && is_made_up(f, *low.operand)) return Severity::note;
-        if (is_python(f) && !region && sums_gradients(f, call)) return Severity::note;
         if (is_python(f) && !region && waits_for_half(f, *low.operand)) return Severity::note;
         if (!region && is_kept_in_half(f, call)) return Severity::note;
         // What a model returns is used for much that bears it: features that are compared, scores.

@@ -30,6 +30,7 @@ constexpr auto kNames = std::to_array<std::string_view>({
     "caps",
     "needs_fp32",
     "fp32_inside",
+    "sums_in_fp32",
     "ill_conditioned",
     "elementwise",
     "sum_step",

@@ -32,6 +32,7 @@ enum class Trait : std::uint8_t {
     caps,
     needs_fp32,
     fp32_inside,
+    sums_in_fp32,
     ill_conditioned,
     elementwise,
     sum_step,

@@ -12,7 +12,8 @@ std::vector<std::string> mp102(const std::vector<std::string>& units) {
     return loud;
 }
 
-const std::string kStdOfCall = "call 8:9 at::std op=std args=[{tensor call=0}] result.shape=tensor\n";
+const std::string kFftOfCall =
+    "call 8:9 at::fft_rfft op=fft_rfft args=[{tensor call=0}] result.shape=tensor\n";
 
 std::string tensor_call(std::string op, std::string args) {
     return "call 7:9 at::" + op + " op=" + op + " args=[" + args + "] result.shape=tensor\n";
@@ -21,36 +22,36 @@ std::string tensor_call(std::string op, std::string args) {
 }  // namespace
 
 TEST(TensorDTypes, OpsThatKeepTheirInputsDtypeAreFollowed) {
-    EXPECT_THAT(mp102({host(tensor_call("mul", "{fp16 tensor} {fp16 tensor}") + kStdOfCall)}),
+    EXPECT_THAT(mp102({host(tensor_call("mul", "{fp16 tensor} {fp16 tensor}") + kFftOfCall)}),
                 ElementsAre("warning 8"));
-    EXPECT_THAT(mp102({host(tensor_call("mul", "{fp32 tensor} {fp16 tensor}") + kStdOfCall)}), IsEmpty());
-    EXPECT_THAT(mp102({host(tensor_call("mul", "{tensor} {fp16 tensor}") + kStdOfCall)}), IsEmpty());
+    EXPECT_THAT(mp102({host(tensor_call("mul", "{fp32 tensor} {fp16 tensor}") + kFftOfCall)}), IsEmpty());
+    EXPECT_THAT(mp102({host(tensor_call("mul", "{tensor} {fp16 tensor}") + kFftOfCall)}), IsEmpty());
 }
 
 TEST(TensorDTypes, OtherOpsAreUnknown) {
-    EXPECT_THAT(mp102({host(tensor_call("argmax", "{fp16 tensor}") + kStdOfCall)}), IsEmpty());
+    EXPECT_THAT(mp102({host(tensor_call("argmax", "{fp16 tensor}") + kFftOfCall)}), IsEmpty());
     EXPECT_THAT(
         mp102({host("call 7:9 at::Tensor::to args=[{fp16 tensor} {name=dtype}] result.shape=tensor\n" +
-                    kStdOfCall)}),
+                    kFftOfCall)}),
         IsEmpty());
 }
 
 TEST(TensorDTypes, RegionDecidesTheResultOfItsListedOps) {
     const auto in_region = [](const std::string& op) {
-        return mp102({step(), inner(tensor_call(op, "{tensor name=x} {tensor}") + kStdOfCall)});
+        return mp102({step(), inner(tensor_call(op, "{tensor name=x} {tensor}") + kFftOfCall)});
     };
     EXPECT_THAT(in_region("matmul"), ElementsAre("warning 8"));
     EXPECT_THAT(in_region("softmax"), IsEmpty());  // fp32 on CUDA
     EXPECT_THAT(in_region("add"), IsEmpty());      // as its unknown inputs
-    EXPECT_THAT(mp102({inner(tensor_call("matmul", "{tensor name=x} {tensor}") + kStdOfCall)}), IsEmpty());
+    EXPECT_THAT(mp102({inner(tensor_call("matmul", "{tensor name=x} {tensor}") + kFftOfCall)}), IsEmpty());
 }
 
 TEST(TensorDTypes, ParametersAreWhatCallersPass) {
     const std::string callee =
-        "  func 20:1 spread usr=spread params=[{tensor name=y}]\n"
-        "    call 21:9 at::std op=std args=[{tensor param=0}] result.shape=tensor\n";
+        "  func 20:1 spectrum usr=spectrum params=[{tensor name=y}]\n"
+        "    call 21:9 at::fft_rfft op=fft_rfft args=[{tensor param=0}] result.shape=tensor\n";
     const auto passing = [&](std::string dtype) {
-        return "  func 1:1 f" + dtype + " usr=f" + dtype + "\n    call 3:5 spread callee=spread args=[{" +
+        return "  func 1:1 f" + dtype + " usr=f" + dtype + "\n    call 3:5 spectrum callee=spectrum args=[{" +
                dtype + " tensor}] result.shape=tensor\n";
     };
     EXPECT_THAT(mp102({"unit a.cpp\n" + passing("fp16") + callee}), ElementsAre("warning 21"));
@@ -69,7 +70,7 @@ TEST(TensorDTypes, OwnFunctionsGiveWhatTheyReturn) {
     const std::string caller =
         "  func 1:1 f usr=f\n    call 7:9 net callee=net args=[{tensor}] result.shape=tensor\n   "
         " " +
-        kStdOfCall;
+        kFftOfCall;
     EXPECT_THAT(mp102({"unit a.cpp\n" + caller + callee}), ElementsAre("warning 8"));
     EXPECT_THAT(mp102({"unit a.cpp\n" + caller + callee + "    return fp32 tensor\n"}), IsEmpty());
 }
@@ -77,7 +78,7 @@ TEST(TensorDTypes, OwnFunctionsGiveWhatTheyReturn) {
 TEST(TensorDTypes, RecursionEnds) {
     EXPECT_THAT(mp102({"unit a.cpp\n  func 1:1 f usr=f params=[{tensor name=x}]\n"
                        "    call 7:9 f callee=f args=[{tensor param=0}] result.shape=tensor\n    " +
-                       kStdOfCall +
+                       kFftOfCall +
                        "    call 9:9 f callee=f args=[{tensor call=0}] result.shape=tensor\n    "
                        "return tensor call=2\n"}),
                 IsEmpty());
@@ -89,7 +90,8 @@ TEST(TensorDTypes, VeryLongChainsEnd) {
         facts +=
             "call 7:9 at::mul op=mul args=[{tensor call=" + std::to_string(i) + "}] result.shape=tensor\n";
     EXPECT_THAT(
-        mp102({host(facts + "call 8:9 at::std op=std args=[{tensor call=5000}] result.shape=tensor\n")}),
+        mp102({host(facts +
+                    "call 8:9 at::fft_rfft op=fft_rfft args=[{tensor call=5000}] result.shape=tensor\n")}),
         IsEmpty());
 }
 

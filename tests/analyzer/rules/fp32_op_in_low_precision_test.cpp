@@ -13,13 +13,38 @@ std::vector<std::string> plain(const std::string& fact, Profile profile = Profil
 }
 
 TEST(Fp32OpInLowPrecision, HalfTensorWithoutAutocastIsAWarning) {
-    for (const std::string name : {"sum", "exp", "pow", "var", "std", "linalg_inv", "fft_rfft", "stft"})
+    for (const std::string name : {"exp", "pow", "cumsum", "linalg_inv", "fft_rfft", "stft"})
         EXPECT_THAT(plain(op(name, "fp16")), ElementsAre("warning 7")) << name;
 }
 
 TEST(Fp32OpInLowPrecision, Bf16HasTheRangeAndIsAWarning) {
-    EXPECT_THAT(plain(op("sum", "bf16")), ElementsAre("warning 7"));
-    EXPECT_THAT(plain(op("sum", "lowp")), ElementsAre("warning 7"));
+    EXPECT_THAT(plain(op("exp", "bf16")), ElementsAre("warning 7"));
+    EXPECT_THAT(plain(op("exp", "lowp")), ElementsAre("warning 7"));
+}
+
+TEST(Fp32OpInLowPrecision, SumsThatRoundOnceAreNotesUnlessTheirTermsAreLarge) {
+    for (const std::string name : {"sum", "nansum", "norm", "linalg_vector_norm", "std", "var"})
+        EXPECT_THAT(plain(op(name, "fp16")), ElementsAre("note 7")) << name;
+    const auto sum_of = [](const std::string& made) {
+        return plain("call 6:9 at::" + made +
+                     " result.shape=tensor\n    call 7:9 at::sum op=sum args=[{fp16 tensor call=0}] "
+                     "result.shape=tensor\n");
+    };
+    EXPECT_THAT(sum_of("mul op=mul args=[{fp16 tensor name=x} {fp16 tensor name=x}]"),
+                ElementsAre("warning 7"));
+    EXPECT_THAT(sum_of("mul op=mul args=[{fp16 tensor name=x} {fp16 tensor name=y}]"), ElementsAre("note 7"));
+    EXPECT_THAT(sum_of("exp op=exp args=[{fp16 tensor name=x}]"), ElementsAre("warning 6", "warning 7"));
+}
+
+TEST(Fp32OpInLowPrecision, ASpreadThatDividesIsAWarning) {
+    const auto spread_in = [](const std::string& more) {
+        return plain(op("std", "fp16") + "    call 8:9 at::" + more + " result.shape=tensor\n");
+    };
+    EXPECT_THAT(spread_in("div op=div args=[{tensor name=x} {tensor call=0}]"), ElementsAre("warning 7"));
+    EXPECT_THAT(spread_in("div op=div args=[{tensor call=0} {tensor name=x}]"), ElementsAre("note 7"));
+    EXPECT_THAT(spread_in("add op=add args=[{tensor call=0} {}]\n    call 9:9 at::div op=div "
+                          "args=[{tensor name=x} {tensor call=1}]"),
+                ElementsAre("warning 7"));
 }
 
 TEST(Fp32OpInLowPrecision, BoundedOpsAreNotes) {
