@@ -68,7 +68,7 @@ struct Product {
 struct Collective {
     const char* op = "";
     const char* reduction = "";
-    // Of what this rank sends, of an operator that multiplies first.
+    // What an operator that multiplies first multiplies this rank's elements by.
     std::optional<double> factor = 1;
     DType dtype = DType::unknown;
     const void* send = nullptr;  // null: this rank sends nothing

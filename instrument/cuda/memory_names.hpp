@@ -14,7 +14,7 @@ class MemoryNames {
 public:
     // What began there before has ended.
     void set(const void* begin, std::uint64_t bytes, std::string_view name = {});
-    // Of a region that was set.
+    // Changes the size of a region that was set.
     void resize(const void* begin, std::uint64_t bytes);
     void name(const void* begin, std::string_view name);
     void end(const void* begin);

@@ -103,11 +103,11 @@ public:
 
     // Asks the driver, which keeps the map of all allocations, also those of libraries.
     static Allocation allocation_of(const void* at) noexcept;
-    // Of the allocations that have these bytes, one or several mappings in a row; 0: some of the bytes are in none.
+    // The size of the allocations that have these bytes, one or several mappings in a row; 0: some bytes are in none.
     static std::uint64_t extent_of(const void* at, std::uint64_t bytes) noexcept;
     // The id of the allocation alone; 0: the driver does not know the address.
     static std::uint64_t allocation_id_of(const void* at) noexcept;
-    // Of the calling thread; -1: unknown.
+    // The device of the calling thread; -1: unknown.
     static int device() noexcept;
     // Whether the device of the calling thread has a lower compute capability, times 10. False where that is not known.
     bool is_below_capability(int capability) noexcept;

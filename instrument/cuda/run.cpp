@@ -60,7 +60,7 @@ std::string demangled(const std::string& symbol) {
     return out;
 }
 
-// Of a tensor that the program names: "Layer 2/mlp/weight" is of "Layer 2/mlp".
+// The place of a tensor that the program names: "Layer 2/mlp/weight" is in layer "Layer 2/mlp".
 trace::DTypePlace place_of(const NamedTensor& tensor) {
     using Role = trace::TensorRole;
     constexpr Role kRoles[] = {Role::parameter, Role::gradient, Role::buffer, Role::optimizer_state,

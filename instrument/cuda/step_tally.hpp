@@ -50,7 +50,7 @@ struct StepTally {
     void name_forward_times();
 
 private:
-    // Of a collective, with the communicator and the rank in it.
+    // What makes collectives alike, with the communicator and the rank in it.
     using Kind = std::tuple<std::string, std::string, DType, int, std::uint64_t, int>;
     static Kind kind_of(const Collective& c) {
         return {c.op, c.reduction, c.dtype, c.ranks, c.communicator, c.rank};

@@ -34,7 +34,7 @@ struct Adapter final : Parts {
     // worker from now on. The next task takes the end back.
     void task_ends(std::string_view how);
     void task_begins();
-    // Of children that had no time to print their summaries themselves.
+    // Prints the summaries of children that had no time to do so.
     void summarize_children(const std::vector<std::int64_t>& pids) const;
 
 private:

@@ -215,7 +215,7 @@ std::string loss_text(const RunModel& model, const Judgement& judgement) {
         model.unfinished && model.unfinished->has_loss && !std::isfinite(model.unfinished->loss);
     if (left) last = &*model.unfinished;
     if (!last) return {};
-    // Of several losses the one that is farthest from its twin's.
+    // A run with several losses shows the one that is farthest from its twin's.
     const std::string which = left ? std::string() : which_loss(judgement.loss);
     const LossAgreement& a = judgement.loss;
     const bool is_another = !which.empty() && a.answer != LossAgreement::Answer::not_compared;

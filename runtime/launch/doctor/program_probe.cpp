@@ -67,7 +67,7 @@ void for_each_piece(const std::string& path, const Look& look) {
     }
 }
 
-// Of the shared library that a program would load from here.
+// The version of the shared library that a program would load from here.
 std::string version_of_nccl() {
     std::string directories = "/usr/lib/x86_64-linux-gnu:/usr/lib64:/usr/local/lib";
     if (const char* const own = std::getenv("LD_LIBRARY_PATH"))
