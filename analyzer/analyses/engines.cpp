@@ -275,6 +275,17 @@ const Engine* find_engine(const std::vector<Engine>& engines, EngineKind kind) {
     return found == engines.end() ? nullptr : &*found;
 }
 
+bool is_hf_trainer(std::string_view class_name) {
+    return (class_name.starts_with("transformers.") || class_name.starts_with("trl.")) &&
+           leaf(class_name).ends_with("Trainer");
+}
+
+bool asks_for_fp16(const Function& f, const Call& arguments) {
+    const Operand* const asked = keyword_argument(arguments, "fp16");
+    const Call* const found = asked ? call_of(f, *asked) : nullptr;
+    return is_true(asked) || (found && found->name.str() == "torch.cuda.is_available");
+}
+
 Precision precision_named(std::string_view spelling) {
     if (spelling == "16" || spelling == "16-mixed" || spelling == "fp16") return {.dtype = DType::fp16};
     if (spelling == "bf16" || spelling == "bf16-mixed") return {.dtype = DType::bf16};

@@ -51,6 +51,11 @@ const std::vector<Engine>& engines_of(const RuleContext&);
 
 const Engine* find_engine(const std::vector<Engine>&, EngineKind);
 
+// A trainer of transformers or trl.
+bool is_hf_trainer(std::string_view class_name);
+// TrainingArguments(fp16=True), or fp16=torch.cuda.is_available().
+bool asks_for_fp16(const Function&, const Call& arguments);
+
 // A function that sets its model to eval() and never to train() runs it, whatever trains elsewhere.
 bool only_runs(const Function&);
 // Nothing that calls the function, and nothing that runs from there, trains. False where no call is known.

@@ -228,17 +228,13 @@ bool keeps_rest(const Call& call) {
     });
 }
 
-bool makes_trainer(std::string_view name) {
-    return (name.starts_with("transformers.") || name.starts_with("trl.")) && leaf(name).ends_with("Trainer");
-}
-
 // The program's own trainers, and its optimizers that write the parameters in place and do nothing that would keep
 // what the rounding loses: no fp32 copy, no random bits, no compensation.
 class OwnClasses {
 public:
     explicit OwnClasses(const Classes& classes) {
         for (const Symbol name : classes.all()) {
-            if (makes_trainer(classes.library_base(name).str())) trainers_.insert(name.str());
+            if (is_hf_trainer(classes.library_base(name).str())) trainers_.insert(name.str());
             if (classes.library_base(name, "Optimizer").empty()) continue;
             const auto any = [&](auto test) {
                 return std::ranges::any_of(classes.methods(name), [&](const Function* m) {
@@ -322,7 +318,7 @@ public:
 
     // transformers.Trainer(model=model, args=TrainingArguments(...)) makes an optimizer over the parameters.
     void trainer(const Function& f, const Call& call) {
-        const bool is_own = !makes_trainer(call.name.str());  // its positions are its own
+        const bool is_own = !is_hf_trainer(call.name.str());  // its positions are its own
         const Operand* model = is_own ? keyword_argument(call, "model") : argument(call, 0, "model");
         const Operand* settings = is_own ? keyword_argument(call, "args") : argument(call, 1, "args");
         const Call* made = settings ? call_of(f, *settings) : nullptr;
@@ -332,7 +328,7 @@ public:
         if (is_given(*made, "deepspeed") || is_given(*made, "fsdp")) return;
         const ModuleDType found = modules_.of_module(f, *model, call);
         // MP207 reports this one: the scaler refuses it.
-        if (found.dtype == DType::fp16 && is_true(keyword_argument(*made, "fp16"))) return;
+        if (found.dtype == DType::fp16 && asks_for_fp16(f, *made)) return;
         if (found.loaded && !keyword_argument(*found.loaded, "dtype") &&
             !keyword_argument(*found.loaded, "torch_dtype"))
             return;
@@ -532,7 +528,7 @@ void check_trainings(const RuleContext& context, Findings& out) {
     Trainings trainings(context, out);
     const OwnClasses own(classes_of(context));
     const auto is_trainer = [&](std::string_view name) {
-        return makes_trainer(name) || own.is_trainer(name);
+        return is_hf_trainer(name) || own.is_trainer(name);
     };
     const auto may = [&](std::string_view name) {
         return may_make_optimizer(name) || own.is_optimizer(name) || is_trainer(name);

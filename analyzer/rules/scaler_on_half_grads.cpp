@@ -12,6 +12,7 @@
 #include <algorithm>
 
 #include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/engines.hpp"
 #include "analyzer/analyses/module_dtypes.hpp"
 #include "analyzer/analyses/protocol.hpp"
 #include "analyzer/analyses/support.hpp"
@@ -55,10 +56,6 @@ void check_steps(const RuleContext& context, const Function& f, Findings& out) {
     }
 }
 
-bool is_trainer(std::string_view name) {
-    return name.starts_with("transformers.") && last_part(name).ends_with("Trainer");
-}
-
 // Trainer(model=<fp16>, args=TrainingArguments(fp16=True))
 void check_trainer(const RuleContext& context, ModuleDTypes& modules, const Function& f, const Call& c,
                    Findings& out) {
@@ -67,7 +64,7 @@ void check_trainer(const RuleContext& context, ModuleDTypes& modules, const Func
     const Operand* settings = argument(c, 1, "args");
     if (!model || !settings) return;
     const Call* made = call_of(f, *settings);
-    if (!made || !is_true(keyword_argument(*made, "fp16"))) return;
+    if (!made || !asks_for_fp16(f, *made)) return;
     const bool direct = context.program.dtype_of(f, *model).dtype == DType::fp16;
     // What wraps it since (get_peft_model) may train weights of its own.
     ModuleDType now = modules.of_module(f, *model, c);
@@ -88,7 +85,7 @@ void check_trainer(const RuleContext& context, ModuleDTypes& modules, const Func
 
 void check(const RuleContext& context, Findings& out) {
     ModuleDTypes modules(context);
-    for_each_call(context.program, is_trainer, [&](const Function& f, const Call& c) {
+    for_each_call(context.program, is_hf_trainer, [&](const Function& f, const Call& c) {
         if (f.kind == FunctionKind::python) check_trainer(context, modules, f, c, out);
     });
     const Protocol& protocol = protocol_of(context);

@@ -39,6 +39,7 @@ TEST(ScalerOnHalfGrads, TheTrainerScalesTooWithFp16) {
     EXPECT_THAT(lint("MP207", {trainer("fp16", "true")}), ElementsAre("error 3"));
     EXPECT_THAT(lint("MP207", {trainer("fp16", "false")}), IsEmpty());
     EXPECT_THAT(lint("MP207", {trainer("fp32", "true")}), IsEmpty());
+    EXPECT_THAT(lint("MP207", {trainer("fp16", "args.fp16")}), IsEmpty());
 }
 
 }  // namespace
