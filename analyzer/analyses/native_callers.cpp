@@ -388,13 +388,14 @@ bool is_fp32_parameter(const RuleContext& context, const Function& f, const Oper
     });
 }
 
-// Each apply() of the autograd function is in a module that the program does not use.
+// Each apply() of the autograd function is in a module that the program does not use, or in code that tries it out.
 bool is_applied_for_nothing(const RuleContext& context, const PythonCaller& caller) {
     if (!is_of_autograd_function(*caller.function)) return false;
     bool all = true, any = false;
-    for_each_apply(context, *forward_of(context, caller.function), [&](const Function& f, const Call&) {
+    for_each_apply(context, *forward_of(context, caller.function), [&](const Function& f, const Call& call) {
         any = true;
-        all = all && !f.parent_class.empty() && is_unused_class(context, f.parent_class);
+        all = all && (is_trial(context, f, call) || only_measures(context, f.span.file) ||
+                      (!f.parent_class.empty() && is_unused_class(context, f.parent_class)));
     });
     return any && all;
 }

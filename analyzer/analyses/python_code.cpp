@@ -189,6 +189,11 @@ static bool has_word(std::string_view stem, std::span<const std::string_view> wo
     return false;
 }
 
+bool is_header(std::string_view path) {
+    constexpr std::array<std::string_view, 5> kEndings{".h", ".hh", ".hpp", ".hxx", ".cuh"};
+    return std::ranges::any_of(kEndings, [&](std::string_view ending) { return path.ends_with(ending); });
+}
+
 CodeKind code_kind(std::string_view path) {
     constexpr std::array<std::string_view, 5> kTests{"tests", "test", "testing", "unit_tests", "unittests"};
     constexpr std::array<std::string_view, 4> kBenchmarks{"benchmarks", "benchmark", "bench", "perf"};

@@ -16,6 +16,7 @@ namespace mp::lint {
 // (third_party/cutlass) is mended there.
 enum class CodeKind : std::uint8_t { product, test, benchmark, vendored };
 CodeKind code_kind(std::string_view path);
+bool is_header(std::string_view path);  // .h .hh .hpp .hxx .cuh
 // The same of a file of the program: directories above the project do not count, and a copy of a well-known library in
 // a place where its own repository does not have it is known by its layout (model/llava/train/train.py). To ask for one
 // file again and again, as loops over functions do, costs nothing.

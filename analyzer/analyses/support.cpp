@@ -28,6 +28,17 @@ void weigh(HalfEvidence evidence, Finding& finding) {
     if (evidence.note) finding.notes.push_back(*std::move(evidence.note));
 }
 
+// A header that is a unit of its own, beside source files: none of these includes it.
+bool is_unread_header(const RuleContext& context, Symbol file) {
+    if (!is_header(file.str())) return false;
+    const std::span<const Unit> units = context.program.units();
+    const auto is_cpp_source = [](const Unit& u) {
+        return u.language != Language::python && !is_header(u.path.str());
+    };
+    return std::ranges::find(units, file, &Unit::path) != units.end() &&
+           std::ranges::any_of(units, is_cpp_source);
+}
+
 // What holds because of code that only tries the program out says little about the program.
 void weigh_trials(const RuleContext& context, Finding& finding) {
     const auto is_from_trial = [&](const Note& note) {
@@ -153,6 +164,10 @@ void emit(const RuleContext& context, const Function& function, Finding finding,
     if (finding.severity > Severity::note) weigh_trials(context, finding);
     if (finding.severity > Severity::note) weigh(half_evidence(context, function), finding);
     if (finding.severity > Severity::note) weigh_use(context, function, finding);
+    if (finding.severity == Severity::error && is_unread_header(context, finding.span.file)) {
+        finding.severity = Severity::warning;
+        finding.notes.push_back({finding.span, "no source file of this run includes this header"});
+    }
     finding.function = function.display.empty() ? function.name : function.display;
     for (Note& note : context.program.instantiation_notes(function)) finding.notes.push_back(std::move(note));
     out.push_back(std::move(finding));

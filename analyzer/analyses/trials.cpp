@@ -34,8 +34,9 @@ bool has_call(const Program& program, Symbol file, Test test) {
 }
 
 bool measures_python(const Call& call) {
-    constexpr std::array<std::string_view, 4> kFigures{"max_memory_allocated", "max_memory_reserved",
-                                                       "reset_peak_memory_stats", "do_bench"};
+    constexpr std::array<std::string_view, 6> kFigures{
+        "max_memory_allocated", "max_memory_reserved", "reset_peak_memory_stats", "do_bench", "gradcheck",
+        "gradgradcheck"};
     const std::string_view name = call.name.str();
     return any_of(leaf(name), kFigures) || is_within(name, "torch.profiler") ||
            is_within(name, "torch.utils.benchmark");
@@ -221,6 +222,10 @@ bool only_measures(const RuleContext& context, Symbol file) {
         return times_kernels(call) || (callee && std::ranges::any_of(callee->calls, times_kernels));
     });
     return times || !updates_weights(program);
+}
+
+bool only_tries_out(const RuleContext& context, Symbol file) {
+    return measures(code_kind(context, file)) || only_measures(context, file);
 }
 
 bool is_unread(const Program& program, const Function& f, const Call& made) {

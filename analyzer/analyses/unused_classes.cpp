@@ -6,6 +6,7 @@
 
 #include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/support.hpp"
+#include "analyzer/analyses/trials.hpp"
 #include "analyzer/region/classes.hpp"
 
 namespace mp::lint {
@@ -33,7 +34,9 @@ bool is_unused_class(const RuleContext& context, Symbol name) {
     return std::ranges::none_of(context.program.functions(), [&](const Function* f) {
         return is_python(*f) &&
                (std::ranges::any_of(f->calls, uses) || std::ranges::any_of(f->returned, hands_on) ||
-                std::ranges::any_of(f->definitions, [&](const Definition& d) { return hands_on(d.value); }));
+                std::ranges::any_of(f->definitions,
+                                    [&](const Definition& d) { return hands_on(d.value); })) &&
+               !only_tries_out(context, f->span.file);
     });
 }
 

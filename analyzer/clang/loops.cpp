@@ -14,10 +14,22 @@ using namespace clang;
 
 constexpr int kMostLookups = 8;            // variables followed to find one constant
 constexpr std::uint64_t kMostSteps = 128;  // halving ends after 64 steps; a longer loop does not halve
+constexpr std::int64_t kMostBlocks = 16;   // of a thread block cluster (CUDA C++ Programming Guide)
 
 const VarDecl* variable_of(const Expr* e) {
     const auto* ref = e ? dyn_cast<DeclRefExpr>(e->IgnoreParenImpCasts()) : nullptr;
     return ref ? dyn_cast<VarDecl>(ref->getDecl()) : nullptr;
+}
+
+// cluster.num_blocks() - 1: the blocks of a thread block cluster, but for a few.
+bool is_cluster_size(const Expr* e) {
+    e = e->IgnoreParenImpCasts();
+    if (const auto* binary = dyn_cast<BinaryOperator>(e); binary && binary->getOpcode() == BO_Sub)
+        return is_cluster_size(binary->getLHS());
+    const auto* call = dyn_cast<CallExpr>(e);
+    const auto* method = call ? dyn_cast_or_null<CXXMethodDecl>(call->getCalleeDecl()) : nullptr;
+    return method && method->getDeclName().isIdentifier() && method->getName() == "num_blocks" &&
+           method->getParent()->getName() == "cluster_group";
 }
 
 char letter_of(BinaryOperatorKind op) {
@@ -168,7 +180,9 @@ void Body::count_trips(Loop& loop, const Expr* condition, const Expr* start, std
         const bool left = variable_of(test->getLHS()->IgnoreParenCasts()) == loop.counter;
         const bool right = variable_of(test->getRHS()->IgnoreParenCasts()) == loop.counter;
         if (left == right) return;
-        bound = constant(left ? test->getRHS() : test->getLHS());
+        const Expr* const last = left ? test->getRHS() : test->getLHS();
+        bound = constant(last);
+        if (!bound && is_cluster_size(last)) bound = kMostBlocks;
         relation = left ? test->getOpcode() : BinaryOperator::reverseComparisonOp(test->getOpcode());
     } else if (variable_of(condition ? condition->IgnoreParenCasts() : nullptr) == loop.counter) {
         bound = 0;  // for (; n; n /= 2)

@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "analyzer/analyses/python_code.hpp"
 #include "kernels/base/parallel.hpp"
 
 namespace mp::lint {
@@ -154,10 +155,6 @@ private:
 
 bool is_source(std::string_view path) {
     return ends_with_any(path, std::array<std::string_view, 4>{".cpp", ".cc", ".cxx", ".cu"});
-}
-
-bool is_header(std::string_view path) {
-    return ends_with_any(path, std::array<std::string_view, 5>{".h", ".hh", ".hpp", ".hxx", ".cuh"});
 }
 
 bool is_python(std::string_view path) { return path.ends_with(".py") || path.ends_with(".ipynb"); }

@@ -12,7 +12,6 @@
 namespace mp::lint {
 
 bool is_source(std::string_view path);         // .cpp .cc .cxx .cu
-bool is_header(std::string_view path);         // .h .hh .hpp .hxx .cuh
 bool is_python(std::string_view path);         // .py .ipynb; stub files (.pyi) have no bodies
 bool is_configuration(std::string_view path);  // .json .txt .yaml .yml, read if named by the user or by code
 

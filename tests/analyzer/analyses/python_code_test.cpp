@@ -158,5 +158,16 @@ TEST(PythonCode, AGuardSeparatesItsTwoSides) {
     EXPECT_FALSE(is_dtype_guarded(function("self.fp16"), 0));
 }
 
+TEST(HeaderCode, AHeaderThatNoSourceIncludesHasNoErrors) {
+    const auto unit = [](const std::string& path) {
+        return "unit " + path + " language=cuda\n  func 1:1 " + path.substr(0, 1) +
+               " kind=device params=[{fp16 pointer name=x}]\n"
+               "    accumulate 8:5 acc dtype=fp16 trips=64 at_least=64\n";
+    };
+    EXPECT_THAT(lint("MP401", {unit("a.cuh"), unit("b.cu")}),
+                testing::UnorderedElementsAre("warning 8", "error 8"));
+    EXPECT_THAT(lint("MP401", {unit("a.cuh")}), ElementsAre("error 8")) << "no source could include it";
+}
+
 }  // namespace
 }  // namespace mp::lint::test
