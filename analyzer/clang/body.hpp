@@ -108,6 +108,7 @@ private:
     Loop describe_for(const clang::ForStmt&) const;
     bool is_placed(const clang::Expr*, unsigned depth = 0) const;
     bool is_shared(const Loop&, std::optional<std::int64_t> step, char op) const;
+    bool is_shared_by_condition(const Loop&, const clang::Expr* condition) const;
     Loop describe_while(const clang::Stmt&, const clang::Expr* condition) const;
 
     const clang::FunctionDecl& function_;

@@ -225,6 +225,22 @@ bool Body::is_shared(const Loop& loop, std::optional<std::int64_t> step, char op
     });
 }
 
+// for (i = 0; threadIdx.x + i * blockDim.x < n; ++i)
+bool Body::is_shared_by_condition(const Loop& loop, const Expr* condition) const {
+    const auto* test = condition ? dyn_cast<BinaryOperator>(condition->IgnoreParenImpCasts()) : nullptr;
+    if (!test || (test->getOpcode() != BO_LT && test->getOpcode() != BO_LE)) return false;
+    const auto* item = dyn_cast<BinaryOperator>(test->getLHS()->IgnoreParenImpCasts());
+    if (!item || item->getOpcode() != BO_Add) return false;
+    const auto strides = [&](const Expr* e) {
+        const auto* product = dyn_cast<BinaryOperator>(e->IgnoreParenImpCasts());
+        return product && product->getOpcode() == BO_Mul &&
+               (variable_of(product->getLHS()) == loop.counter ||
+                variable_of(product->getRHS()) == loop.counter);
+    };
+    return (is_placed(item->getLHS()) && strides(item->getRHS())) ||
+           (strides(item->getLHS()) && is_placed(item->getRHS()));
+}
+
 Loop Body::describe_for(const ForStmt& statement) const {
     Loop loop{.stmt = &statement};
     char op = 0;
@@ -243,7 +259,7 @@ Loop Body::describe_for(const ForStmt& statement) const {
         for (const Write* w : writes_to(loop.counter))
             if (contains(init, w->site)) start = w->value, --moves;
     if (!statement.getInit()) start = definition(loop.counter);
-    loop.shared = is_shared(loop, step, op);
+    loop.shared = is_shared(loop, step, op) || is_shared_by_condition(loop, statement.getCond());
     if (moves == 1) count_trips(loop, statement.getCond(), start, step, op);
     return loop;
 }

@@ -2,7 +2,7 @@
 //
 // What   A constant outside the range of fp16, bf16 or fp8 is converted to it. In Python also: the
 //        forward of a module fills it into tensors of its inputs' dtype, and the same package casts
-//        models of any class to fp16 (a warning).
+//        models of any class to fp16 (a note).
 // Why    It becomes inf: -1e9 as a mask value makes an all-masked row NaN in softmax, 70000 as a
 //        bound bounds nothing, and FLT_MAX rounds to inf even in bf16.
 // Fix    -INFINITY where inf is meant; std::numeric_limits<T>::lowest(), or compute in float.
@@ -92,9 +92,9 @@ void report(const RuleContext& context, const ConstantUse& use, Severity severit
 void check(const RuleContext& context, Findings& out) {
     for (const ConstantUse& use : constant_uses(context))
         if (!std::isfinite(rounded(use.dtype, use.value))) report(context, use, severity_of(use), out);
-    // Where nothing is trained, the first run shows it: masked_fill refuses such a number.
-    const Severity severity = context.inference ? Severity::note : Severity::warning;
-    for (const ConstantUse& use : overflows_in_cast_models(context)) report(context, use, severity, out);
+    // Who casts the model is known, and which model he gets is not.
+    for (const ConstantUse& use : overflows_in_cast_models(context))
+        report(context, use, Severity::note, out);
 }
 
 // Numbers above 65504 that fill tensors of a model which another file of the package casts, and to which no call

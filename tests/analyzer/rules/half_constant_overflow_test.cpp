@@ -109,7 +109,7 @@ std::vector<std::string> with_trainer(const std::string& module) {
 }
 
 TEST(HalfConstantOverflow, AModelCastAsAWholeReachesModulesOfItsPackage) {
-    EXPECT_THAT(with_trainer(attention(fill_of("-1e+08"))), ElementsAre("warning 12"));
+    EXPECT_THAT(with_trainer(attention(fill_of("-1e+08"))), ElementsAre("note 12"));
     EXPECT_THAT(lint("MP301", {attention(fill_of("-1e+08"))}), IsEmpty()) << "nobody casts";
     EXPECT_THAT(lint("MP301", {trainer(), attention(fill_of("-1e+08"))}, Profile::inference),
                 ElementsAre("note 12"));
@@ -120,7 +120,7 @@ TEST(HalfConstantOverflow, ItemsAreFilledByAssignmentToo) {
         return with_trainer(attention("    call 12:9 ?.__setitem__ kind=method args=[" + tensor +
                                       " {other param=2 name=mask} {constant=" + value + "}]\n"));
     };
-    EXPECT_THAT(assigned("-1e+08", "{tensor param=1 name=x}"), ElementsAre("warning 12"));
+    EXPECT_THAT(assigned("-1e+08", "{tensor param=1 name=x}"), ElementsAre("note 12"));
     EXPECT_THAT(assigned("-1e+04", "{tensor param=1 name=x}"), IsEmpty());
     EXPECT_THAT(assigned("-1e+08", "{fp32 tensor param=1 name=x}"), IsEmpty());
     EXPECT_THAT(assigned("-1e+08", "{other param=1 name=x}"), IsEmpty()) << "perhaps a dict";
@@ -128,14 +128,14 @@ TEST(HalfConstantOverflow, ItemsAreFilledByAssignmentToo) {
                     "    call 11:9 ?.__call__ kind=method args=[{other name=self.q} {other param=1}]\n"
                     "    call 12:9 ?.__setitem__ kind=method args=[{other call=0 name=s} {other param=2 "
                     "name=mask} {constant=-1e+08}]\n")),
-                ElementsAre("warning 12"));
+                ElementsAre("note 12"));
 }
 
 TEST(HalfConstantOverflow, NumbersThatFp16HoldsAndThoseOfIntegersAreSilentThere) {
     for (const std::string value :
          {"-10000", "-65504", "-1e+04", "-inf", "-100000000", "-3.5e+38", "-100000000 name=value text=value"})
         EXPECT_THAT(with_trainer(attention(fill_of(value))), IsEmpty()) << value;
-    EXPECT_THAT(with_trainer(attention(fill_of("-70000 text=-70000.0"))), ElementsAre("warning 12"));
+    EXPECT_THAT(with_trainer(attention(fill_of("-70000 text=-70000.0"))), ElementsAre("note 12"));
 }
 
 TEST(HalfConstantOverflow, AKnownDtypeIsNotTheModels) {
@@ -156,11 +156,11 @@ TEST(HalfConstantOverflow, WhatIsFilledComesFromArgumentsOrLayers) {
     };
     EXPECT_THAT(after("torch.nn.Linear.forward kind=method op=linear args=[{module name=self.q} "
                       "{other param=1}] result.shape=tensor"),
-                ElementsAre("warning 12"));
+                ElementsAre("note 12"));
     EXPECT_THAT(after("?.__call__ kind=method args=[{other name=self.q} {other param=1}]"),
-                ElementsAre("warning 12"));
+                ElementsAre("note 12"));
     EXPECT_THAT(after("torch.matmul op=matmul args=[{other param=1} {other param=2}]"),
-                ElementsAre("warning 12"));
+                ElementsAre("note 12"));
     EXPECT_THAT(after("torch.matmul op=matmul args=[{other param=1} {fp32 tensor name=w}]"), IsEmpty());
     EXPECT_THAT(after("torch.softmax op=softmax args=[{other param=1} {other name=d keyword=dtype}]"),
                 IsEmpty());
@@ -188,7 +188,7 @@ TEST(HalfConstantOverflow, OnlyWhatForwardRunsCounts) {
                             "callee=kit.models.attention.Layer.mask args=[{module param=0 name=self} "
                             "{other param=1 name=x} {other name=m}]\n");
     };
-    EXPECT_THAT(in_helper("forward"), ElementsAre("warning 12"));
+    EXPECT_THAT(in_helper("forward"), ElementsAre("note 12"));
     EXPECT_THAT(in_helper("describe"), IsEmpty());
     std::string no_module = attention(fill_of("-1e+08"));
     no_module.replace(no_module.find("torch.nn.Module"), 15, "object");
@@ -204,10 +204,10 @@ TEST(HalfConstantOverflow, ACastOfWhatIsNoModuleProvesNothing) {
                 IsEmpty());
     EXPECT_THAT(with(trainer("    call 9:9 isinstance args=[{other param=1 name=model} {other "
                              "constant=torch.nn.Module}]\n")),
-                ElementsAre("warning 12"));
+                ElementsAre("note 12"));
     EXPECT_THAT(with(trainer("    call 9:9 ?.cuda kind=method args=[{other name=self.model}]\n"
                              "    call 9:9 ?.eval kind=method args=[{other call=1}]\n")),
-                ElementsAre("warning 12"));
+                ElementsAre("note 12"));
 }
 
 TEST(HalfConstantOverflow, TheProofMayStandInAnotherMethodACallerOrACallee) {
@@ -217,18 +217,18 @@ TEST(HalfConstantOverflow, TheProofMayStandInAnotherMethodACallerOrACallee) {
     EXPECT_THAT(with("  func 20:9 kit.trainer.Trainer.step kind=python "
                      "parent_class=kit.trainer.Trainer params=[{object name=self}]\n"
                      "    call 21:9 ?.train kind=method args=[{other name=self.model}]\n"),
-                ElementsAre("warning 12"));
+                ElementsAre("note 12"));
     EXPECT_THAT(with("  func 20:9 kit.trainer.main kind=python\n"
                      "    call 21:9 ?.build kind=method args=[{other name=task}]\n"
                      "    call 22:9 ?.state_dict kind=method args=[{other call=0 name=net}]\n"
                      "    call 23:9 kit.trainer.Trainer kind=constructor "
                      "callee=kit.trainer.Trainer.__init__ args=[{other call=0 name=net}]\n"),
-                ElementsAre("warning 12"));
+                ElementsAre("note 12"));
     EXPECT_THAT(with("    call 9:9 kit.trainer.count args=[{other name=self.model}] "
                      "callee=kit.trainer.count\n"
                      "  func 20:9 kit.trainer.count kind=python params=[{other name=m}]\n"
                      "    call 21:9 ?.parameters kind=method args=[{other param=0 name=m}]\n"),
-                ElementsAre("warning 12"));
+                ElementsAre("note 12"));
 }
 
 TEST(HalfConstantOverflow, AModelOfAKnownClassSaysNothingOfOthers) {
@@ -243,7 +243,7 @@ TEST(HalfConstantOverflow, AModelOfAKnownClassSaysNothingOfOthers) {
         "result.dtype=fp16\n"
         "    call 5:3 ?.eval kind=method args=[{other name=m}]\n";
     EXPECT_THAT(with("    call 3:3 ?.build kind=method args=[{other name=t}]\n" + cast),
-                ElementsAre("warning 12"));
+                ElementsAre("note 12"));
     EXPECT_THAT(with("    call 3:3 timm.create_model\n" + cast), IsEmpty());
     EXPECT_THAT(with("    call 3:3 kit.other.Net kind=constructor callee=kit.other.Net.__init__\n" + cast),
                 IsEmpty());
@@ -251,7 +251,7 @@ TEST(HalfConstantOverflow, AModelOfAKnownClassSaysNothingOfOthers) {
         "    call 4:3 torch.nn.Module.half kind=method args=[{module param=0 "
         "name=given}] result.dtype=fp16 result.shape=module\n    call 5:3 ";
     const std::string run = " kind=method args=[{module param=0 name=given} {other name=x}]\n";
-    EXPECT_THAT(with(annotated + "torch.nn.Module.forward" + run), ElementsAre("warning 12"));
+    EXPECT_THAT(with(annotated + "torch.nn.Module.forward" + run), ElementsAre("note 12"));
     EXPECT_THAT(with(annotated + "kit.other.Net.forward" + run), IsEmpty());
 }
 
