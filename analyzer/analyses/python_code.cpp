@@ -74,7 +74,7 @@ std::string_view library_at(const RuleContext& context, std::string_view path) {
         std::string_view own, package;
         std::array<std::string_view, 5> parts;
     };
-    static constexpr std::array<Library, 17> kLibraries{
+    static constexpr std::array<Library, 19> kLibraries{
         {{"src/", "transformers", {"models/", "generation/", "quantizers/", "utils/", "trainer.py"}},
          {"src/", "diffusers", {"models/", "pipelines/", "schedulers/", "loaders/", "training_utils.py"}},
          {"src/", "peft", {"tuners/", "utils/", "mapping.py", "peft_model.py"}},
@@ -90,7 +90,9 @@ std::string_view library_at(const RuleContext& context, std::string_view path) {
          {"", "mmcv", {"ops/", "runner/", "cnn/", "parallel/"}},
          {"", "mmdet", {"models/", "core/", "apis/", "datasets/"}},
          {"", "exllama", {"cu", "q4_", "matrix.cuh", "hip_compat", "exllama_ext.cpp"}},
+         {"", "exllama_kernels", {"cu", "matrix.cuh", "hip_compat", "exllama_ext.cpp"}},
          {"", "exllamav2", {"cuda/", "cpp/", "ext.cpp", "config.h", "exllamav2_ext/"}},
+         {"", "exllamav2_kernels", {"cuda/", "cpp/", "ext.cpp", "config.h"}},
          {"", "fastchat", {"train/", "model/", "serve/", "eval/"}}}};
     if (path.starts_with('/')) path.remove_prefix(1);
     for (const Library& library : kLibraries)

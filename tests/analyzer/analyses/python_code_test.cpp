@@ -62,6 +62,9 @@ TEST(PythonCode, CopiesOfLibrariesAreKnownByTheirPlace) {
     EXPECT_EQ(library("/src/p/transformers/src/transformers/models/t5/modeling_t5.py"), "");
     EXPECT_EQ(library("/src/p/fairseq/fairseq/models/a.py"), "");
     EXPECT_EQ(library("/src/p/ext/exllama/cuda_func/q4_matmul.cu"), "exllama");
+    EXPECT_EQ(library("/src/p/server/exllama_kernels/exllama_kernels/cu_compat.cuh"), "exllama_kernels");
+    EXPECT_EQ(library("/src/p/server/exllamav2_kernels/exllamav2_kernels/cuda/q_gemm.cu"),
+              "exllamav2_kernels");
     EXPECT_EQ(library("/src/p/ext/exllamav2/cuda/q_gemm.cu"), "exllamav2");
     EXPECT_EQ(library("/src/p/exllamav2/exllamav2_ext/cuda/q_gemm.cu"), "") << "its own repository";
     // The library itself, a model of the same name in another library, and folders that only share the name.
