@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "analyzer/analyses/control_flow.hpp"
+#include "analyzer/analyses/run_order.hpp"
 #include "analyzer/analyses/support.hpp"
 
 namespace mp::lint {
@@ -310,6 +311,15 @@ const Call* dtype_test(const Function& f, std::uint32_t block) {
 }
 
 bool is_cuda_guarded(const Function& f, std::uint32_t block) { return is_guarded(f, block, tests_cuda); }
+
+bool is_without_cuda(const Function& f, std::uint32_t block) {
+    return std::ranges::any_of(f.flow, [&](const Block& from) {
+        return std::ranges::any_of(from.to, [&](const Edge& edge) {
+            return !edge.when && mentions(edge.condition.str(), "cuda") &&
+                   runs_only_if(f, block, edge.condition, false);
+        });
+    });
+}
 
 bool is_conditional(const Function& f, std::uint32_t block) {
     return is_guarded(f, block, [](const Function& in, std::uint32_t b) {

@@ -41,6 +41,8 @@ bool is_dtype_guarded(const Function&, std::uint32_t block);
 const Call* dtype_test(const Function&, std::uint32_t block);
 // The same of a branch that tests for CUDA: `if x.is_cuda`.
 bool is_cuda_guarded(const Function&, std::uint32_t block);
+// The block runs only where a test for CUDA failed: the `else` of `if device == "cuda"`.
+bool is_without_cuda(const Function&, std::uint32_t block);
 // The block runs only on one side of a branch, whatever that tests.
 bool is_conditional(const Function&, std::uint32_t block);
 // ... where a branch whose condition is not known counts, and the one of a loop.

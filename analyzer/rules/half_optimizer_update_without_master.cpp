@@ -379,6 +379,8 @@ private:
         const bool is_auto = found.loaded && (keyword_argument(*found.loaded, "dtype") ||
                                               keyword_argument(*found.loaded, "torch_dtype"));
         Severity severity = found.proven ? error_if_proven(found.dtype) : Severity::warning;
+        // dtype = torch.bfloat16 if device == "cuda" else torch.float32
+        if (!found.proven && is_without_cuda(f, call.block)) severity = Severity::note;
         std::string message = optimizer + " updates ";
         if (!found.loaded) {
             message += std::string(label(found.dtype)) +
