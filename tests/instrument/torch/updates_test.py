@@ -64,6 +64,12 @@ class Updates(TracedTest):
                 self.assertEqual(code, case != "logged-norm", found)
                 self.assertIn("MPT041", [f[:6] for f in found])
 
+    def test_a_number_that_changes_nothing_and_is_not_meant_to(self):
+        for mode in ("watch", "trajectory"):
+            with self.subTest(mode=mode):
+                self.assertEqual(self.judged(mode, os.path.join(FOLDER, "scalars.py"), "--case", "epsilon", "--broken"),
+                                 (0, []))
+
     def test_fp32_weights_that_are_rounded_by_hand(self):
         program = os.path.join(FOLDER, "rounded.py")
         formats = {"assigned": "bf16", "copied": "fp16", "working-copy": "bf16"}

@@ -265,7 +265,8 @@ TEST(Judge, MPT041ACounterOfTheProgram) {
     OpSum s = op_sum("(update)", "aten::add_", Phase::optimizer, DType::bf16, 1, 20);
     s.total.calls = s.total.elements = s.total.compared = s.total.loc_compared = 4;
     s.total.added = s.total.absorbed = 4;
-    s.total.amax = 256, s.total.twin_amax = 260;
+    s.total.amax = s.total.amin = 256, s.total.twin_amax = 260;
+    s.total.error_squares = 0.011 * 0.011 * s.total.twin_squares;
     m.ops.push_back(s);
     const Judgement j = judge(m);
     ASSERT_EQ(j.findings.size(), 1u) << text_of(j);
@@ -274,6 +275,12 @@ TEST(Judge, MPT041ACounterOfTheProgram) {
     EXPECT_THAT(j.findings[0].message, HasSubstr("leaves a single value at 256 in every sampled step"));
     m.ops.back().total.absorbed = 3;
     EXPECT_EQ(text_of(judge(m)), "") << "it counts";
+    m.ops.back() = s;
+    m.ops.back().total.amin = 250;
+    EXPECT_EQ(text_of(judge(m)), "") << "a norm and a small number";
+    m.ops.back() = s;
+    m.ops.back().total.error_squares = 0;
+    EXPECT_EQ(text_of(judge(m)), "") << "and one that does not move";
 }
 
 TEST(Judge, MPT041ANormAddedUpIn16Bits) {
