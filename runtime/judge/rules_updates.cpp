@@ -231,7 +231,7 @@ void judge_unnamed_averages(Case& c) {
         const std::string name = base_name(op.op);
         const bool adds = name == "add" || name == "lerp" || name == "foreach_add" || name == "foreach_lerp";
         if (!adds || op.phase != Phase::optimizer || op.layer != "(update)") continue;
-        if (op.added < kFewestFrozen || !leaves_what_it_updates(op)) continue;
+        if (op.compared == 0 || op.added < kFewestFrozen || !leaves_what_it_updates(op)) continue;
         Finding f = finding_at("MPT040", Severity::error, op);
         f.step = s.first_step;
         f.value = static_cast<double>(op.absorbed) / static_cast<double>(op.added);

@@ -283,6 +283,39 @@ TEST(Judge, MPT041ACounterOfTheProgram) {
     EXPECT_EQ(text_of(judge(m)), "") << "and one that does not move";
 }
 
+// Without a twin: it counted to 256, and has stood there in the sampled steps since.
+TEST(Judge, MPT041ACounterThatStopsWithoutATwin) {
+    RunModel m = healthy();
+    m.mode = Mode::watch;
+    OpSum s = op_sum("(optimizer)", "aten::add_", Phase::optimizer, DType::bf16, 1, 20);
+    s.total.compared = s.total.loc_compared = 0;
+    s.total.calls = s.total.elements = 14;
+    s.total.added = 12, s.total.absorbed = 4;
+    s.total.amax = 256;
+    s.still = 4, s.first_still = Step{256}, s.last_moved = Step{224};
+    m.ops.push_back(s);
+    const Judgement j = judge(m);
+    ASSERT_NE(find(j, "MPT041"), nullptr) << text_of(j);
+    EXPECT_EQ(find(j, "MPT041")->severity, Severity::error);
+    EXPECT_EQ(find(j, "MPT041")->step, Step{256});
+    EXPECT_THAT(find(j, "MPT041")->message,
+                HasSubstr("a single value that stays at 256 in every sampled step from 256 on"));
+    m.ops.back().last_moved = Step{288};
+    EXPECT_EQ(find(judge(m), "MPT041"), nullptr) << "it counts again, or another one does";
+    m.ops.back() = s;
+    m.ops.back().still = 2;
+    EXPECT_EQ(find(judge(m), "MPT041"), nullptr) << "two samples";
+    m.ops.back() = s;
+    m.ops.back().ranks = 2;
+    EXPECT_EQ(find(judge(m), "MPT041"), nullptr) << "two samples of two ranks";
+    m.ops.back() = s;
+    m.ops.back().total.phase = Phase::forward;
+    EXPECT_EQ(find(judge(m), "MPT041"), nullptr) << "it feeds no update";
+    m.ops.back() = s;
+    m.mode = Mode::local;
+    EXPECT_EQ(find(judge(m), "MPT041"), nullptr) << "there all addends are counted, those of averages too";
+}
+
 TEST(Judge, MPT041ANormAddedUpIn16Bits) {
     RunModel m = healthy();
     m.ops.push_back(op_sum("(clipping)", "aten::add_", Phase::optimizer, DType::bf16, 1, 9));
