@@ -188,6 +188,20 @@ TEST(Judge, MPT040LostWeightDecay) {
 }
 
 // An EMA of clones is no parameter of a model. Only the op that updates it is known.
+// A teacher's parameters are multiplied too, and it is not weight decay that they lose.
+TEST(Judge, MPT040AnAverageThatIsMultipliedIsNotDecay) {
+    RunModel m = healthy();
+    m.tensors.push_back(stuck("teacher.fc.weight", 0.8, 0));
+    m.ops.push_back(op_sum("(update)", "aten::mul_", Phase::optimizer, DType::bf16, 0.9, 9));
+    m.ops.back().total.added = m.ops.back().total.absorbed = kElements;
+    const Judgement j = judge(m);
+    ASSERT_EQ(j.findings.size(), 1u) << text_of(j);
+    EXPECT_EQ(j.findings[0].layer, "teacher.fc");
+    EXPECT_THAT(j.findings[0].message, HasSubstr("parameter without a gradient teacher.fc.weight"));
+    m.tensors.pop_back();
+    EXPECT_THAT(judge(m).findings.at(0).message, HasSubstr("weight decay leaves 100 % of the weights"));
+}
+
 TEST(Judge, MPT040AnAverageWithoutAName) {
     RunModel m = healthy();
     m.ops.push_back(op_sum("(update)", "aten::add_", Phase::optimizer, DType::bf16, 0.9, 9));
