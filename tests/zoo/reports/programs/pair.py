@@ -1,4 +1,4 @@
-"""What the programs on two ranks share: the group, a loss rate for what a rank receives, and how far replicas are apart."""
+"""What the programs on two ranks share: the group, a loss of what is received, and how far replicas are apart."""
 import builtins
 import ctypes
 import gc

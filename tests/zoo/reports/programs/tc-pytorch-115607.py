@@ -1,4 +1,4 @@
-"""A compiled loop that has no gradient once skips all later updates. https://github.com/pytorch/pytorch/issues/115607"""
+"""A compiled loop without a gradient in one step skips updates. https://github.com/pytorch/pytorch/issues/115607"""
 import torch
 from torch import nn
 
