@@ -15,7 +15,7 @@ _PATCHERS = ("_patch_step_function", "_hook_for_profile")  # torch 2.x, 1.x
 _MARK = "_mptrace_counts"
 _SCOPE = "(optimizer)"
 _MOST_TRAININGS = 8  # that are noted: some programs make an optimizer for each step
-_FEWEST_ALONE = 8    # steps without the first optimizer after which another one counts them; a critic makes five
+_FEWEST_ALONE = 8    # steps of an optimizer without the first one after which it counts them; a critic makes five
 
 
 class _Running(threading.local):
@@ -50,6 +50,7 @@ class Steps:
         self._began = 0  # how many had ended when this training began
         self._last = weakref.WeakKeyDictionary()  # optimizer -> how many had ended after its last step
         self._rest = 0   # the most steps of others between two steps of one optimizer
+        self._alone = weakref.WeakKeyDictionary()  # optimizer -> its steps since the last one of the first optimizer
         self._steps = 0  # of the first optimizer of each training
         self._trainings = 1
         self._first = True
@@ -68,22 +69,24 @@ class Steps:
     def number(self, optimizer):
         self._rest = max(self._rest, self._ended - self._last.get(optimizer, self._ended))
         number = self._numbers.get(optimizer)
-        if number is None and self._made.get(optimizer, 0) > self._began or number != 0 and self._first_has_ended():
+        made_later = number is None and self._made.get(optimizer, 0) > self._began
+        if made_later or number != 0 and self._goes_on_alone(optimizer):
             self._begin_training()
             self._numbers[optimizer] = 0
         elif number is None:
             self._numbers[optimizer] = next(self._next)
         return self._numbers[optimizer]
 
-    def _first_has_ended(self):
+    def _goes_on_alone(self, optimizer):
         """Whether the first optimizer is gone, or rests much longer than any that came back."""
-        last = [self._last.get(o, 0) for o, number in self._numbers.items() if number == 0]
-        return self._ended > 0 and (not last or self._ended - last[0] >= max(_FEWEST_ALONE, 2 * self._rest))
+        gone = self._ended > 0 and all(number != 0 for number in self._numbers.values())
+        return gone or self._alone.get(optimizer, 0) >= max(_FEWEST_ALONE, 2 * self._rest)
 
     def _begin_training(self):
         """The optimizer that steps now counts the steps: it was made after the first step of this training, or goes on
         alone."""
         self._began = self._ended
+        self._rest = 0
         for other in [o for o, number in self._numbers.items() if number == 0]:
             self._numbers[other] = next(self._next)
         self._trainings += 1
@@ -138,6 +141,10 @@ class Steps:
         self._ended += 1
         self._last[step.optimizer] = self._ended
         self._steps += step.number == 0
+        if step.number == 0:
+            self._alone.clear()
+        else:
+            self._alone[step.optimizer] = self._alone.get(step.optimizer, 0) + 1
         first, self._first = self._first, False
         for told in self.on_first if first else ():
             told()

@@ -125,6 +125,18 @@ def in_phases():
     return in_turn(*[(0, 12), (1, 12)] * 3)
 
 
+def one_for_each():
+    """An optimizer for each parameter."""
+    model = nn.Sequential(*[nn.Linear(2, 2) for _ in range(6)])
+    optimizers = [torch.optim.SGD([p], lr=0.1) for p in model.parameters()]
+    for _ in range(3):
+        model(torch.randn(3, 2)).square().mean().backward()
+        for optimizer in optimizers:
+            optimizer.step()
+            optimizer.zero_grad()
+    return digest(model)
+
+
 def one_after_the_other():
     return in_turn((0, 12), (1, 12))
 
@@ -423,9 +435,9 @@ def compiled():
     return out, len(graphs), [g.count("\n") for g in graphs[:3]], digest(model)
 
 
-IN_BOTH = (plain, one_after_the_other, one_is_gone, alternating, in_phases, closure, lbfgs, two_optimizers, nested,
-           raising_step, raising_forward, checkpointed, names_clash, teacher_first, outer_later, parametrized, zero,
-           modes, traced)
+IN_BOTH = (plain, one_after_the_other, one_is_gone, alternating, in_phases, one_for_each, closure, lbfgs, two_optimizers,
+           nested, raising_step, raising_forward, checkpointed, names_clash, teacher_first, outer_later, parametrized,
+           zero, modes, traced)
 IN_2 = (fused, scaler, scaler_fused, scaler_off, scaler_derived, scaler_sharded, fsdp2, functional, compiled)
 
 

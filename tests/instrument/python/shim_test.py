@@ -53,6 +53,7 @@ class Scenarios(ScenarioRuns):
 
     def test_optimizers_that_alternate_are_one_training(self):
         self.assertEqual([number for number, *_ in self.steps("alternating")], ([0] + [1] * 5) * 6)
+        self.assertEqual([number for number, *_ in self.steps("one_for_each")], list(range(12)) * 3)
         self.assertEqual(self.trainings("alternating"), [])
         self.assertEqual(self.trainings("in_phases"), [12], "the others come back: they alternate")
 
