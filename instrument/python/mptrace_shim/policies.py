@@ -151,7 +151,7 @@ class Policies:
         original = cls.__init__
 
         @functools.wraps(original)
-        def __init__(module, *arguments, **named):
+        def __init__(module, /, *arguments, **named):  # `module` is a keyword of it, too
             try:
                 original(module, *arguments, **named)
             except BaseException as error:

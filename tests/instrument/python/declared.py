@@ -37,7 +37,7 @@ def late_parallel():
     """The wrapper is called from the second step on."""
     group()
     model = net()
-    wrapped = DistributedDataParallel(model)
+    wrapped = DistributedDataParallel(module=model)
     return [one_step(called) for called in (model, wrapped)]
 
 
