@@ -435,9 +435,9 @@ def compiled():
     return out, len(graphs), [g.count("\n") for g in graphs[:3]], digest(model)
 
 
-IN_BOTH = (plain, one_after_the_other, one_is_gone, alternating, in_phases, one_for_each, closure, lbfgs, two_optimizers,
-           nested, raising_step, raising_forward, checkpointed, names_clash, teacher_first, outer_later, parametrized,
-           zero, modes, traced)
+IN_BOTH = (plain, one_after_the_other, one_is_gone, alternating, in_phases, one_for_each, closure, lbfgs,
+           two_optimizers, nested, raising_step, raising_forward, checkpointed, names_clash, teacher_first, outer_later,
+           parametrized, zero, modes, traced)
 IN_2 = (fused, scaler, scaler_fused, scaler_off, scaler_derived, scaler_sharded, fsdp2, functional, compiled)
 
 
