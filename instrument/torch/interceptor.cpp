@@ -73,6 +73,7 @@ public:
         if (!twin && sampled) {
             arguments_.assign(stack.end() - static_cast<std::ptrdiff_t>(info.arguments.size()), stack.end());
             target_was_finite_ = !info.writes || targets_are_finite(adapter, info, arguments_);
+            counters_ = adapter.counters.counted_by(info, arguments_, adapter.now.number);
         }
         if (info.rule == Rule::collective || info.name.rfind("c10d::", 0) == 0) {
             adapter.recording.open();
@@ -98,6 +99,7 @@ public:
                                 [&](const at::Tensor& t) { adapter_.masters.saw(t); });
         if (!arguments_.empty() && info_.rule != Rule::collective)
             watch_results(adapter_, site_, info_, arguments_, target_was_finite_, stack, results);
+        if (!counters_.empty()) watch_counters(adapter_, site_, info_, counters_);
         if (std::FILE* const log = op_log()) write_op_log(log);
         if (!forward_ || results == 0) return;
         const IValue& value = stack[stack.size() - results];
@@ -147,6 +149,7 @@ private:
     Site site_;
     std::vector<IValue> arguments_;  // kept only if they are measured afterwards
     bool target_was_finite_ = true;
+    std::vector<Counters::Counter> counters_;
 };
 
 // Names of ops that were registered and are not intercepted yet. The dispatcher tells them while it holds its lock, so

@@ -549,6 +549,21 @@ void measure_absorption(Parts& parts, const Site& site, const OpInfo& op, const 
     parts.ledger.add(site, op, dtype, [&](trace::OpRecord& r) { put_absorption(r, still); });
 }
 
+void watch_counters(Parts& parts, const Site& site, const OpInfo& op,
+                    const std::vector<Counters::Counter>& counters) {
+    for (const auto& [tensor, before] : counters) {
+        const std::string after = bytes_in(tensor);
+        const std::size_t size = tensor.element_size();
+        cpu::Stagnation still;
+        for (std::size_t at = 0; at < after.size(); at += size) {
+            ++still.meant_to_move;
+            still.unmoved += after.compare(at, size, before, at, size) == 0;
+        }
+        parts.ledger.add(site, op, tensor.scalar_type(),
+                         [&](trace::OpRecord& r) { put_absorption(r, still); });
+    }
+}
+
 void measure_sum(Parts& parts, const Site& site, const OpInfo& op, const at::Tensor& left,
                  const at::Tensor& right, const at::Tensor& result) {
     const auto in_fp32 = [&](const at::Tensor& t) { return t.to(at::kFloat).expand(result.sizes()); };

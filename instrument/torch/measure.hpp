@@ -37,5 +37,7 @@ void measure_absorption(Parts&, const Site&, const OpInfo&, const at::Tensor& be
 // The same for result = left + right, where the larger one is the running value.
 void measure_sum(Parts&, const Site&, const OpInfo& op, const at::Tensor& left, const at::Tensor& right,
                  const at::Tensor& result);
+// Without a twin: counts the elements of counters, and those that the op has left as they were.
+void watch_counters(Parts&, const Site&, const OpInfo&, const std::vector<Counters::Counter>&);
 
 }  // namespace mp::twin

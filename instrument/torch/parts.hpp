@@ -6,6 +6,7 @@
 #include "instrument/torch/call_path.hpp"
 #include "instrument/torch/collective_records.hpp"
 #include "instrument/torch/control.hpp"
+#include "instrument/torch/counters.hpp"
 #include "instrument/torch/coverage_counters.hpp"
 #include "instrument/torch/current_step.hpp"
 #include "instrument/torch/devices.hpp"
@@ -55,6 +56,7 @@ struct Parts {
                           !control.options().save_twin.empty() || !control.options().save_real.empty(),
                           control.identity().world_size > 1};
     KeptCasts kept_casts{layers, parameters, late, notes, now};
+    Counters counters;
     Shortage shortage{control, notes, shadows, parameters};
 };
 

@@ -157,6 +157,7 @@ void OpTable::add(const OpColumns& c, Interner& names, const NameList& list, Ran
         add_sums(c, s);
         add_measures(c, s, rank, column);
         add_origins(c, list, s, rank);
+        add_stillness(c, s);
     }
 }
 
@@ -230,6 +231,21 @@ void OpTable::add_origins(const OpColumns& c, const NameList& list, const Stretc
     }
 }
 
+void OpTable::add_stillness(const OpColumns& c, const Stretch& s) {
+    const auto added = column(c, &OpRecord::added), absorbed = column(c, &OpRecord::absorbed);
+    if (!added.at) return;
+    for (std::size_t i = 0; i < s.count; ++i) {
+        if (added[s.row + i] == 0) continue;
+        OpSum& sum = cold_[s.slot + i].sum;
+        if (absorbed[s.row + i] < added[s.row + i]) {
+            sum.last_moved = std::max(sum.last_moved, c.step);
+            continue;
+        }
+        ++sum.still;
+        keep_earliest(sum.first_still, c.step);
+    }
+}
+
 void OpTable::keep_first(std::size_t slot, const Earliest& other, const std::string& source, bool guessed) {
     earliest_[slot] = other;
     OpRecord& total = cold_[slot].sum.total;
@@ -292,6 +308,10 @@ void OpTable::merge(const OpTable& other, Interner& names, const Interner& their
             keep_first(slot, theirs_first, o.total.source, o.total.guessed);
         latest_first_ = std::max(latest_first_, earliest_[slot].step);
         if (o.at_origin.origins) keep_origin(cold_[slot].sum, o.first_origin, o.at_origin);
+        OpSum& sum_here = cold_[slot].sum;
+        sum_here.still += o.still;
+        keep_earliest(sum_here.first_still, o.first_still);
+        sum_here.last_moved = std::max(sum_here.last_moved, o.last_moved);
         keep_worst_at(slot, true, o.worst_loc_phi, o.worst_loc);
         keep_worst_at(slot, false, o.worst_cum_phi, o.worst_cum);
         const std::vector<std::uint64_t>& bits = other.cold_[from].ranks;

@@ -68,6 +68,7 @@ private:
     void add_sums(const OpColumns&, const Stretch&);
     void add_measures(const OpColumns&, const Stretch&, Rank, std::optional<std::size_t> column);
     void add_origins(const OpColumns&, const NameList&, const Stretch&, Rank);
+    void add_stillness(const OpColumns&, const Stretch&);
     void note_first(const OpColumns&, const NameList&, Rank);
     void keep_first(std::size_t slot, const Earliest&, const std::string& source, bool guessed);
     void keep_worst_at(std::size_t slot, bool loc, double value, const Place&);

@@ -68,6 +68,10 @@ struct OpSum {
     double worst_loc_phi = 0;  // in one-rounding floors
     Place worst_cum;
     double worst_cum_phi = 0;
+    // Where something was added: steps and ranks that left all of it as it was, the first such step, and the last step
+    // in which something moved. Unknown: there is none.
+    std::uint64_t still = 0;
+    Step first_still, last_moved;
 };
 
 // One cell of the layer x step map: the worst over ranks and ops of a layer in a phase.

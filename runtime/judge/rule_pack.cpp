@@ -30,7 +30,7 @@ constexpr RuleInfo kRules[] = {
     {"MPT031", "near-overflow", "values close to the largest of the format", Needs::nothing},
     {"MPT040", "stagnation", "updates below half an ulp do not move the weights", Needs::nothing},
     {"MPT041", "wrong-scalar",
-     "a scalar of 16 bits that feeds every update stands still or is far from its twin", Needs::twin},
+     "a scalar of 16 bits that feeds every update stands still or is far from its twin", Needs::torch},
     {"MPT043", "not-mixed", "nothing ran below fp32 although mixed precision was declared", Needs::policy},
     {"MPT050", "reduction-error", "a collective's reduction loses more than its rounding", Needs::collective},
     {"MPT051", "replica-mismatch", "replicas hold different parameters", Needs::ddp},

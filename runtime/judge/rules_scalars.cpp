@@ -103,9 +103,13 @@ double error_of_gradients(const RunModel& m) {
     return relative(errors, squares);
 }
 
-// Whether every addition left the value as it was, in all sampled steps: a counter that does not count.
+// Whether every addition left one value as it was, in all sampled steps, and the twin went on: a counter that does not
+// count. A small number that is added to a norm, so that nothing is divided by 0, is added to another value each time.
 bool never_counts(const OpRecord& op) {
-    return is_scalar(op) && is_sum_step(op.op) && op.added >= kFewestAdded && op.absorbed == op.added;
+    const FloatFormat* const format = format_of(op.dtype);
+    return is_scalar(op) && is_sum_step(op.op) && op.added >= kFewestAdded && op.absorbed == op.added &&
+           op.amin == op.amax && format &&
+           relative(op.error_squares, op.twin_squares) > unit_roundoff(*format);
 }
 
 bool judge_counters(Case& c) {
@@ -121,6 +125,30 @@ bool judge_counters(Case& c) {
                 ": what is added is below half of its last place";
     report(c, std::move(f), error, 0);
     return true;
+}
+
+// Whether a counter of a run without a twin has stopped: from some sampled step on nothing moves that a number is added
+// to, though it moved before. The adapter counts only values to which the program adds the same number, and which
+// nothing else writes.
+bool has_stopped(const OpSum& s) {
+    const OpRecord& op = s.total;
+    return op.phase == Phase::optimizer && is_low_precision(op.dtype) && is_sum_step(op.op) &&
+           s.still >= kFewestAdded * std::max<std::uint64_t>(s.ranks, 1) && s.last_moved < s.first_still;
+}
+
+void judge_stopped(Case& c) {
+    const auto counter = std::ranges::find_if(c.model.ops, has_stopped);
+    if (counter == c.model.ops.end()) return;
+    const OpRecord& op = counter->total;
+    const bool single = op.elements > 0 && op.elements == op.calls;
+    Finding f = finding_at("MPT041", Severity::error, op);
+    f.step = counter->first_still;
+    f.message =
+        place_text(op) + " adds the same number again and again to " +
+        (single ? "a single value that stays at " + figure(op.amax) : "values that stay as they are") +
+        " in every sampled step from " + std::to_string(f.step.value) +
+        " on: what is added is below half of its last place";
+    report(c, std::move(f), 1, 0);
 }
 
 bool is_about_the_update(const OpRecord& op) { return op.layer == "(clipping)" || op.layer == "(update)"; }
@@ -164,6 +192,8 @@ void judge_computed(Case& c) {
 }  // namespace
 
 void judge_scalars(Case& c) {
+    if (c.model.mode == Mode::watch) return judge_stopped(c);
+    if (c.model.mode == Mode::local) c.out.not_run.push_back({"MPT041", "needs a twin, or mode watch"});
     if (has_twin(c.model) && !judge_kept(c) && !judge_counters(c)) judge_computed(c);
 }
 

@@ -213,11 +213,12 @@ void judge_kind(Case& c, const Kind& kind) {
 }
 
 // The op by which weight decay multiplies 16-bit weights, if nearly all of them stay as they are. Only parameters are
-// counted under it.
-const OpSum* lost_decay(const RunModel& model) {
+// counted under it. `averages`: untrained ones stagnate, so that a product outside of the optimizer may be theirs.
+const OpSum* lost_decay(const RunModel& model, bool averages) {
     for (const OpSum& s : model.ops) {
         const std::string name = base_name(s.total.op);
         if (name != "mul" && name != "foreach_mul") continue;
+        if (averages && s.total.layer == "(update)") continue;
         if (in_optimizer(s.total, s.total.dtype) && leaves_what_it_updates(s.total)) return &s;
     }
     return nullptr;
@@ -231,7 +232,7 @@ void judge_unnamed_averages(Case& c) {
         const std::string name = base_name(op.op);
         const bool adds = name == "add" || name == "lerp" || name == "foreach_add" || name == "foreach_lerp";
         if (!adds || op.phase != Phase::optimizer || op.layer != "(update)") continue;
-        if (op.added < kFewestFrozen || !leaves_what_it_updates(op)) continue;
+        if (op.compared == 0 || op.added < kFewestFrozen || !leaves_what_it_updates(op)) continue;
         Finding f = finding_at("MPT040", Severity::error, op);
         f.step = s.first_step;
         f.value = static_cast<double>(op.absorbed) / static_cast<double>(op.added);
@@ -262,10 +263,11 @@ std::string share_text(const RunModel& model, const Stuck& stuck) {
 }
 
 // All that a 16-bit update loses in one finding: stagnant averages, stagnant state and lost weight decay have the same
-// cause and the same cure.
+// cause and the same cure. The first of the consequences are averages of weights.
 bool judge_weights(Case& c, const Kind& kind, std::span<const Kind> consequences) {
     const Stuck stuck = stuck_of(c, kind);
-    const OpSum* const decay = lost_decay(c.model);
+    const bool averages = !stuck_of(c, consequences.front()).empty();
+    const OpSum* const decay = lost_decay(c.model, averages);
     if (stuck.empty() && !decay) return false;
     if (stuck.empty()) {
         Finding f = finding_at("MPT040", Severity::error, decay->total);

@@ -90,8 +90,9 @@ def run_one(options, kind, dtype, way, work):
     began = time.monotonic()
     while not any("end" in line for line in lines_of(path)):
         with open(path + ".stderr", "ab") as err:
+            # Some of torch's lists of samples are sets of strings.
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=err, stderr=err, cwd=work,
-                                       env=runs.environment())
+                                       env={**runs.environment(), "PYTHONHASHSEED": "0"})
             status = end_of(process, path)
         lines = lines_of(path)
         ended = {line.get("key") for line in lines}

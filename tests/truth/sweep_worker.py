@@ -10,6 +10,7 @@ import contextlib
 import ctypes
 import fnmatch
 import hashlib
+import itertools
 import json
 import os
 import sys
@@ -118,7 +119,7 @@ class Record:
 
 def forms(op):
     """The op itself, in place, and into given memory."""
-    yield "", lambda sample: op(sample.input, *sample.args, **sample.kwargs)
+    yield "", plainly(op)
     in_place = op.get_inplace()
     if in_place:
         def write(sample):
@@ -138,30 +139,51 @@ def forms(op):
         yield "out", into
 
 
+def plainly(op):
+    return lambda sample: op(sample.input, *sample.args, **sample.kwargs)
+
+
+def update(given):
+    """One step of SGD on the leaves that got a gradient; what it raises is a result like any other."""
+    trained = [t for t in given if t.grad is not None]
+    try:
+        if trained:
+            torch.optim.SGD(trained, lr=0.25).step()
+    except Exception as error:  # noqa: BLE001
+        return told(error)
+    return f"{len(trained)} updated"
+
+
 def sweep_ops(options, record, dtype, wide):
     from torch.testing._internal.common_methods_invocations import op_db
-    for op in op_db:
+    # Steps are in a pass of their own: behind the first of them little is measured.
+    for steps, op in itertools.product((False, True), op_db):
         name = op.name + ("." + op.variant_test_name if op.variant_test_name else "")
         if not fnmatch.fnmatch(name, options.op) or op.name in NO_VALUES or dtype not in op.supported_dtypes("cpu"):
             continue
-        for form, call in forms(op):
-            torch.manual_seed(zlib.crc32(name.encode()))
-            gradients = op.supports_autograd and form != "out"
-            try:
-                with not_followed(options.twin):
-                    samples = list(op.sample_inputs("cpu", dtype, requires_grad=gradients))
-            except Exception as error:  # noqa: BLE001
-                record.write(key=f"{name} {form}", error=told(error))
-                continue
-            for i, sample in enumerate(samples[:options.most or None]):
-                def run(sample=sample):
-                    if wide:
-                        sample = sample.transform(widened)
-                    outputs = call(sample)
-                    given = leaves([sample.input, sample.args, sample.kwargs])
-                    backward(outputs)
-                    return outputs, [g.grad for g in given]
-                record.sample(f"{name} {form}:{i}", run)
+        for form, call in [("step", plainly(op))] * op.supports_autograd if steps else forms(op):
+            sweep_samples(options, record, dtype, wide, op, name, form, call)
+
+
+def sweep_samples(options, record, dtype, wide, op, name, form, call):
+    torch.manual_seed(zlib.crc32(name.encode()))
+    gradients = op.supports_autograd and form != "out"
+    try:
+        with not_followed(options.twin):
+            samples = list(op.sample_inputs("cpu", dtype, requires_grad=gradients))
+    except Exception as error:  # noqa: BLE001
+        record.write(key=f"{name} {form}", error=told(error))
+        return
+    for i, sample in enumerate(samples[:options.most or None]):
+        def run(sample=sample):
+            if wide:
+                sample = sample.transform(widened)
+            outputs = call(sample)
+            given = leaves([sample.input, sample.args, sample.kwargs])
+            backward(outputs)
+            gradients = [g.grad for g in given]
+            return [outputs, *([update(given), given] if form == "step" else ())], gradients
+        record.sample(f"{name} {form}:{i}", run)
 
 
 def sweep_modules(options, record, dtype, wide):

@@ -57,6 +57,7 @@ def _at_steps(steps, known, calls, declared):
     if declared is None:
         return
     steps.on_first.append(lambda: say.guarded("policies", declared.first_step_is_over))
+    steps.on_step.append(lambda: say.guarded("policies", declared.step_is_over))
 
     def closure(function):
         # Lightning's precision plugins pass to step() a closure of their own: a method, with the outermost

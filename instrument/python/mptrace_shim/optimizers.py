@@ -15,6 +15,7 @@ _PATCHERS = ("_patch_step_function", "_hook_for_profile")  # torch 2.x, 1.x
 _MARK = "_mptrace_counts"
 _SCOPE = "(optimizer)"
 _MOST_TRAININGS = 8  # that are noted: some programs make an optimizer for each step
+_FEWEST_ALONE = 8    # steps of an optimizer without the first one after which it counts them; a critic makes five
 
 
 class _Running(threading.local):
@@ -47,6 +48,9 @@ class Steps:
         self._made = weakref.WeakKeyDictionary()  # optimizer -> how many steps had ended when it was made
         self._ended = 0  # steps of all optimizers
         self._began = 0  # how many had ended when this training began
+        self._last = weakref.WeakKeyDictionary()  # optimizer -> how many had ended after its last step
+        self._rest = 0   # the most steps of others between two steps of one optimizer
+        self._alone = weakref.WeakKeyDictionary()  # optimizer -> its steps since the last one of the first optimizer
         self._steps = 0  # of the first optimizer of each training
         self._trainings = 1
         self._first = True
@@ -63,17 +67,26 @@ class Steps:
             self._ops.optimizer_made()
 
     def number(self, optimizer):
-        if optimizer not in self._numbers:
-            if self._made.get(optimizer, 0) > self._began:
-                self._begin_training()
-                self._numbers[optimizer] = 0
-            else:
-                self._numbers[optimizer] = next(self._next)
+        self._rest = max(self._rest, self._ended - self._last.get(optimizer, self._ended))
+        number = self._numbers.get(optimizer)
+        made_later = number is None and self._made.get(optimizer, 0) > self._began
+        if made_later or number != 0 and self._goes_on_alone(optimizer):
+            self._begin_training()
+            self._numbers[optimizer] = 0
+        elif number is None:
+            self._numbers[optimizer] = next(self._next)
         return self._numbers[optimizer]
 
+    def _goes_on_alone(self, optimizer):
+        """Whether the first optimizer is gone, or rests much longer than any that came back."""
+        gone = self._ended > 0 and all(number != 0 for number in self._numbers.values())
+        return gone or self._alone.get(optimizer, 0) >= max(_FEWEST_ALONE, 2 * self._rest)
+
     def _begin_training(self):
-        """An optimizer that was made after the first step of this training counts the steps from now on."""
+        """The optimizer that steps now counts the steps: it was made after the first step of this training, or goes on
+        alone."""
         self._began = self._ended
+        self._rest = 0
         for other in [o for o, number in self._numbers.items() if number == 0]:
             self._numbers[other] = next(self._next)
         self._trainings += 1
@@ -116,21 +129,26 @@ class Steps:
             scaler.called = True
             skipped, scale = scaler.outcome()
         self.running.step = None
-        self._end(step.number, skipped, scale)
+        self._end(step, skipped, scale)
 
     def skipped(self, optimizer, scale):
         """GradScaler found an infinity and did not call step()."""
         step = Step(optimizer, self.number(optimizer))
         self.begin(step)
-        self._end(step.number, True, scale)
+        self._end(step, True, scale)
 
-    def _end(self, number, skipped, scale):
+    def _end(self, step, skipped, scale):
         self._ended += 1
-        self._steps += number == 0
+        self._last[step.optimizer] = self._ended
+        self._steps += step.number == 0
+        if step.number == 0:
+            self._alone.clear()
+        else:
+            self._alone[step.optimizer] = self._alone.get(step.optimizer, 0) + 1
         first, self._first = self._first, False
         for told in self.on_first if first else ():
             told()
-        self._ops.after_step(number, bool(skipped), float(scale))
+        self._ops.after_step(step.number, bool(skipped), float(scale))
         for told in self.on_step:
             told()
 

@@ -57,6 +57,7 @@ class Policies:
         self._scopes = scopes
         self._told = set()
         self._hooks = weakref.WeakKeyDictionary()  # DDP module -> name of its communication hook
+        self._made = []  # weak references to the DDP modules that were made since the last step
 
     def tell(self, text):
         if text not in self._told:
@@ -79,6 +80,13 @@ class Policies:
         usual = next((text for _, text, is_root in sharded if is_root or alike), None)
         for layer, text, _ in sharded:
             self.tell(text if text == usual else f"{text}@{layer}")
+
+    def step_is_over(self):
+        """DDP modules that are not called before the first step are no roots that watch mode learns of."""
+        while self._made:
+            module = self._made.pop()()
+            if module is not None:
+                self._tell_parallel(module)
 
     def _tell_parallel(self, module):
         precision = getattr(module, "mixed_precision", None)
@@ -139,6 +147,20 @@ class Policies:
 
         cls.__enter__ = say.unseen(__enter__)
 
+    def watch_parallel(self, cls):
+        original = cls.__init__
+
+        @functools.wraps(original)
+        def __init__(module, /, *arguments, **named):  # `module` is a keyword of it, too
+            try:
+                original(module, *arguments, **named)
+            except BaseException as error:
+                say.hide_frame(error)
+                raise
+            say.guarded("DDP", lambda: self._made.append(weakref.ref(module)))
+
+        cls.__init__ = say.unseen(__init__)
+
     def watch_hooks(self, cls):
         original = cls.register_comm_hook
 
@@ -163,5 +185,6 @@ def install(torch, ops, known, scopes):
     policies = Policies(torch, ops, scopes)
     known.on_root.append(lambda modules: say.guarded("policies", policies.of_root, modules))
     policies.watch_autocast(torch.amp.autocast_mode.autocast)
+    policies.watch_parallel(torch.nn.parallel.DistributedDataParallel)
     policies.watch_hooks(torch.nn.parallel.DistributedDataParallel)
     return policies

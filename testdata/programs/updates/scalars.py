@@ -86,7 +86,21 @@ def logged_norm(steps, dtype):
     norm(steps, dtype, clips=False)
 
 
-CASES = {"counter": (counter, 420), "average": (average, 40), "norm": (norm, 4), "logged-norm": (logged_norm, 4)}
+def epsilon(steps, dtype):
+    """A norm in memory that is used again, to which a number is added that is below half of its last place. Healthy in
+    16 bits too, as is a factor that nothing writes."""
+    net = model()
+    root, factor = torch.zeros((), dtype=dtype), torch.full((), 256, dtype=dtype)
+
+    def clip(net):
+        root.copy_(torch.stack([p.grad.norm() for p in net.parameters()]).norm()).add_(1e-6)
+        for p in net.parameters():
+            p.grad.mul_((factor.float() / 256 / root.float()).clamp(max=1))
+
+    train(torch.optim.SGD(net.parameters(), lr=0.1), net, steps, clip)
+
+
+CASES = {"counter": (counter, 420), "epsilon": (epsilon, 70), "average": (average, 40), "norm": (norm, 4), "logged-norm": (logged_norm, 4)}
 
 
 def main():

@@ -33,6 +33,14 @@ def parallel():
     return one_step(DistributedDataParallel(net()))
 
 
+def late_parallel():
+    """The wrapper is called from the second step on."""
+    group()
+    model = net()
+    wrapped = DistributedDataParallel(module=model)
+    return [one_step(called) for called in (model, wrapped)]
+
+
 def parallel_hook():
     from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
     group()
@@ -279,8 +287,8 @@ def tf32():
 
 
 # tf32 is the first in 2.x, because the switches are recorded after the first step of a process.
-IN_BOTH = (parallel, parallel_hook, wrapped_block, frozen_teacher, two_models, other_method, clipping, whose_line,
-           loader, autocast, autocast_scripted, saved)
+IN_BOTH = (parallel, parallel_hook, late_parallel, wrapped_block, frozen_teacher, two_models, other_method, clipping,
+           whose_line, loader, autocast, autocast_scripted, saved)
 IN_2 = (fsdp, fsdp2_policy, saved_distributed, compiled_scopes)
 
 if __name__ == "__main__":

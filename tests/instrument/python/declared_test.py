@@ -1,5 +1,7 @@
 """Names below wrappers, scopes that are not modules, declared precisions and checkpoints (declared.py, harness.py)."""
-from harness import IS_2, ScenarioRuns, main
+import os
+
+from harness import HERE, IS_2, ScenarioRuns, main
 
 NET = ["Net"] + [f"blocks.{i}{part}" for i in (0, 1) for part in ("", ".linear", ".norm")]
 DISCRIMINATOR = ["Discriminator"] + [f"Discriminator.{name}" for name in NET[4:]]
@@ -76,6 +78,16 @@ class Declared(ScenarioRuns):
             self.assertEqual(self.policies("fsdp2_policy"), [
                 "fsdp:param=bf16,reduce=bf16",
                 "fsdp:param=bf16,reduce=fp32,output=bf16,cast_forward_inputs=off@blocks.0"])
+
+    def test_a_wrapper_that_is_called_later_is_told_in_watch_mode(self):
+        for mode in ("watch", "trajectory"):
+            if os.path.exists(self.calls_path):
+                os.remove(self.calls_path)
+            done = self.run_it(os.path.join(HERE, self.FILE), "late_parallel", mode=mode)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            # Each line is [thread, op, ...] but for the name of the scenario.
+            told = [call[-1] for call in self.calls() if call[-2] == "policy" and not call[-1].startswith("tf32")]
+            self.assertEqual(told, ["ddp"], mode)
 
     def test_switches_are_told_after_the_first_step(self):
         told = [text for calls in self.by_scenario for text in self.values(calls, "policy") if text.startswith("tf32")]

@@ -106,6 +106,52 @@ def two_optimizers():
     return digest(one), digest(other)
 
 
+def in_turn(*turns):
+    """Two models, each with its optimizer; `turns` are (which of them, how many steps)."""
+    models = [net(), net()]
+    optimizers = [torch.optim.SGD(m.parameters(), lr=0.1) for m in models]
+    for which, steps in turns:
+        for _ in range(steps):
+            backward(models[which], optimizers[which])
+            optimizers[which].step()
+    return [digest(m) for m in models]
+
+
+def alternating():
+    return in_turn(*[(0, 1), (1, 5)] * 6)
+
+
+def in_phases():
+    return in_turn(*[(0, 12), (1, 12)] * 3)
+
+
+def one_for_each():
+    """An optimizer for each parameter."""
+    model = nn.Sequential(*[nn.Linear(2, 2) for _ in range(6)])
+    optimizers = [torch.optim.SGD([p], lr=0.1) for p in model.parameters()]
+    for _ in range(3):
+        model(torch.randn(3, 2)).square().mean().backward()
+        for optimizer in optimizers:
+            optimizer.step()
+            optimizer.zero_grad()
+    return digest(model)
+
+
+def one_after_the_other():
+    return in_turn((0, 12), (1, 12))
+
+
+def one_is_gone():
+    models = [net(), net()]
+    optimizers = [torch.optim.SGD(m.parameters(), lr=0.1) for m in models]
+    while optimizers:
+        optimizer = optimizers.pop()
+        for _ in range(2):
+            backward(models[len(optimizers)], optimizer)
+            optimizer.step()
+    return [digest(m) for m in models]
+
+
 class Around(torch.optim.Optimizer):
     """As libraries wrap: an Optimizer that holds another one."""
 
@@ -389,8 +435,9 @@ def compiled():
     return out, len(graphs), [g.count("\n") for g in graphs[:3]], digest(model)
 
 
-IN_BOTH = (plain, closure, lbfgs, two_optimizers, nested, raising_step, raising_forward, checkpointed, names_clash,
-           teacher_first, outer_later, parametrized, zero, modes, traced)
+IN_BOTH = (plain, one_after_the_other, one_is_gone, alternating, in_phases, one_for_each, closure, lbfgs,
+           two_optimizers, nested, raising_step, raising_forward, checkpointed, names_clash, teacher_first, outer_later,
+           parametrized, zero, modes, traced)
 IN_2 = (fused, scaler, scaler_fused, scaler_off, scaler_derived, scaler_sharded, fsdp2, functional, compiled)
 
 

@@ -40,6 +40,23 @@ class Scenarios(ScenarioRuns):
             self.assertEqual(self.steps("scaler_off"), [plain] * 5)
             self.assertEqual(self.steps("fsdp2"), [plain] * 2)
 
+    def trainings(self, scenario):
+        """The steps from which other trainings count, after the one that the scenario begins itself."""
+        begin = [int(c[2].split()[8]) for c in self.of(scenario, "note")]
+        return [step - begin[0] for step in begin[1:]]
+
+    def test_an_optimizer_that_goes_on_alone_counts_the_steps(self):
+        plain, other = (0, False, -1.0), (1, False, -1.0)
+        self.assertEqual(self.steps("one_after_the_other"), [plain] * 12 + [other] * 8 + [plain] * 4)
+        self.assertEqual(self.steps("one_is_gone"), [plain] * 4)
+        self.assertEqual((self.trainings("one_after_the_other"), self.trainings("one_is_gone")), ([12], [2]))
+
+    def test_optimizers_that_alternate_are_one_training(self):
+        self.assertEqual([number for number, *_ in self.steps("alternating")], ([0] + [1] * 5) * 6)
+        self.assertEqual([number for number, *_ in self.steps("one_for_each")], list(range(12)) * 3)
+        self.assertEqual(self.trainings("alternating"), [])
+        self.assertEqual(self.trainings("in_phases"), [12], "the others come back: they alternate")
+
     def test_a_step_that_raises_begins_and_does_not_end(self):
         kinds = [call[0] for call in self.of("raising_step", "before_step", "after_step")]
         self.assertEqual(kinds, ["before_step"] + ["before_step", "after_step"] * 2)

@@ -297,6 +297,13 @@ class Steps(TracedRun):
                    "    train(model, torch.optim.SGD(model.parameters(), lr), 3)\n")
         self.assertEqual(self.steps(), list(range(6)))
 
+    def test_a_second_training_whose_optimizer_was_made_before_the_first_step(self):
+        done = self.trace(HEAD + "models = [model_of(), model_of()]\n"
+                          "made = [torch.optim.SGD(m.parameters(), 0.1) for m in models]\n"
+                          "for model, optimizer in zip(models, made): train(model, optimizer, 16)\n")
+        self.assertEqual((self.steps(0), self.steps(1)), (list(range(24)), [15] * 8))
+        self.assertRegex(done.stderr, "training [12] of 2")
+
     def test_a_loop_without_an_optimizer_has_steps(self):
         done = self.trace(HEAD + "w = torch.randn(8, 1, requires_grad=True)\n"
                           "for i in range(5):\n"

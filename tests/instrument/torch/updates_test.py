@@ -64,6 +64,19 @@ class Updates(TracedTest):
                 self.assertEqual(code, case != "logged-norm", found)
                 self.assertIn("MPT041", [f[:6] for f in found])
 
+    def test_counters_without_a_twin(self):
+        program = os.path.join(FOLDER, "scalars.py")
+        self.assertEqual(self.judged("watch", program, "--case", "counter"), (0, []))
+        code, found = self.judged("watch", program, "--case", "counter", "--broken")
+        self.assertEqual((code, [f[:6] for f in found]), (1, ["MPT041"]), found)
+        self.assertIn("stays at 256 in every sampled step from 256 on", found[0])
+
+    def test_a_number_that_changes_nothing_and_is_not_meant_to(self):
+        for mode in ("watch", "trajectory"):
+            with self.subTest(mode=mode):
+                self.assertEqual(self.judged(mode, os.path.join(FOLDER, "scalars.py"), "--case", "epsilon", "--broken"),
+                                 (0, []))
+
     def test_fp32_weights_that_are_rounded_by_hand(self):
         program = os.path.join(FOLDER, "rounded.py")
         formats = {"assigned": "bf16", "copied": "fp16", "working-copy": "bf16"}

@@ -157,6 +157,22 @@ TEST(Fold, StepsOfOtherOptimizersAndTrainingsAreKeptApart) {
     EXPECT_EQ(fold(run, {.steps = 4}).others.size(), 1u) << "every second step is kept, and 2 has the others";
 }
 
+TEST(Fold, TheStepFromWhichNothingMovesThatIsAddedTo) {
+    trace::Run run = fakes::run_of(rich());
+    for (Recording& r : run.recordings)
+        for (StepRecord& s : r.steps) {
+            s.ops.assign(1, s.ops.front());
+            s.ops[0].op = "aten::add_";
+            s.ops[0].added = s.step.value == 1 ? 0 : 4;
+            s.ops[0].absorbed = s.step.value < 3 ? 3 : 4;
+        }
+    const RunModel m = fold(run);
+    ASSERT_EQ(m.ops.size(), 1u);
+    EXPECT_EQ(m.ops[0].last_moved, Step{2});
+    EXPECT_EQ(m.ops[0].first_still, Step{3});
+    EXPECT_EQ(m.ops[0].still, run.recordings.size() * (m.steps.size() - 3));
+}
+
 TEST(Fold, AnySplitInAnyOrderGivesTheSameModel) {
     trace::Run run = fakes::run_of(rich());
     plant_products(run);

@@ -44,6 +44,7 @@ public:
         }
         for (const OpSum& o : m.ops) {
             put("sum", o.ranks, o.first_step.value, o.worst_loc_phi, o.worst_cum_phi);
+            put("  still", o.still, o.first_still.value, o.last_moved.value);
             for (const Place& p : {o.first_origin, o.worst_loc, o.worst_cum})
                 put("  at", p.rank.value, p.step.value);
             put(o.total);

@@ -35,7 +35,9 @@ def case_of(entry):
     truth = {part: entry[part] for part in TRUTH}
     if entry.get("range"):
         truth["step"] = list(range(truth["step"][0], truth["step"][1] + 1))
-    return programs.Case(entry["key"], os.path.join(HERE, "programs", entry["key"] + ".py"), **truth)
+    truth["step"] = truth["step"] or [None]  # of the run as a whole
+    program = os.path.join(HERE, "programs", entry["key"] + ".py")
+    return programs.Case(entry["key"], program, ranks=entry.get("ranks", 1), **truth)
 
 
 def said_by(output):

@@ -41,7 +41,7 @@ class VerdictTest(unittest.TestCase):
 
 class ListTest(unittest.TestCase):
     def test_every_report_has_a_program(self):
-        for name in ("list.toml", "list-2.toml"):
+        for name in ("list.toml", "list-2.toml", "list-traincheck.toml"):
             for entry in reports.load(name).values():
                 with open(reports.case_of(entry).program, encoding="utf-8") as f:
                     self.assertIn(entry["address"], f.readline())

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "instrument/torch/op_info.hpp"
+
+namespace mp::twin {
+
+// Counters of a run without a twin: values of 16 bits, fewer than 64 in a tensor of the CPU, to which the program adds
+// the same number again and again, and which nothing else writes. Known from sampled steps alone. Holds memory weakly.
+// Safe from any thread.
+class Counters {
+public:
+    // One that an op is about to count up.
+    struct Counter {
+        at::Tensor tensor;
+        std::string before;  // its bytes
+    };
+
+    // Called before an op of a sampled step. Empty unless the op adds a number that it added in an earlier one too.
+    std::vector<Counter> counted_by(const OpInfo&, const std::vector<IValue>& arguments, std::int64_t step);
+
+private:
+    struct Added {
+        double number = 0;
+        std::int64_t step = 0;
+    };
+    struct Memory {
+        c10::weak_intrusive_ptr<c10::StorageImpl> storage;  // keeps the address in use
+        std::int64_t other_write = -1;                      // the last step in which another op wrote
+        std::map<std::int64_t, Added> added;                // by offset
+    };
+
+    Memory& memory_of(const at::Tensor&);
+    bool counts(Memory&, std::int64_t offset, double number, std::int64_t step);
+
+    std::mutex mutex_;
+    std::unordered_map<const c10::StorageImpl*, Memory> memory_;
+    std::size_t room_ = 1024;  // until the next look for what was freed
+};
+
+// The bytes of a contiguous tensor of the CPU.
+std::string bytes_in(const at::Tensor&);
+
+}  // namespace mp::twin
