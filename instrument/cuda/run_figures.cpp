@@ -122,8 +122,8 @@ void Run::expect(Ticket ticket, Call& call, const Product& product) {
     expect_sketch(call, product.stream);
 }
 
-// A result with few rows needs no sketch: the checked elements are of all its rows. Neither does one in fp64, which is as
-// exact as the sketch.
+// A result with few rows needs no sketch: the checked elements are of all its rows. Neither does one in fp64, which is
+// as exact as the sketch.
 void Run::expect_sketch(Call& call, abi::Stream stream) {
     const std::uint32_t figures = figures_of_sketch(call.sampled);
     if (figures < 2 || call.sampled.d.dtype == DType::fp64) return;

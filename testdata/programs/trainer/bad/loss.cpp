@@ -7,7 +7,7 @@ torch::Tensor training_loss(const torch::Tensor& logits, const torch::Tensor& to
     return next + 0.01 * gate;
 }
 
-torch::Tensor logit_spread(const torch::Tensor& hidden, const torch::Tensor& head) {
+torch::Tensor scaled_logits(const torch::Tensor& hidden, const torch::Tensor& head) {
     auto logits = torch::matmul(hidden, head);
-    return torch::std(logits);  // plant: MP102 std is on no CUDA autocast list: it squares in fp16
+    return logits / torch::std(logits);  // plant: MP102 std is on no CUDA autocast list: its result is rounded to fp16, and divides
 }

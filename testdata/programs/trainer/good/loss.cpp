@@ -7,7 +7,8 @@ torch::Tensor training_loss(const torch::Tensor& logits, const torch::Tensor& to
     return next + 0.01 * gate;
 }
 
-torch::Tensor logit_spread(const torch::Tensor& hidden, const torch::Tensor& head) {
+torch::Tensor scaled_logits(const torch::Tensor& hidden, const torch::Tensor& head) {
     auto logits = torch::matmul(hidden, head);
-    return torch::std(logits.to(torch::kFloat));
+    auto wide = logits.to(torch::kFloat);
+    return wide / torch::std(wide);
 }

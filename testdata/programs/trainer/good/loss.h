@@ -7,4 +7,4 @@ torch::Tensor training_loss(const torch::Tensor& logits, const torch::Tensor& to
                             const torch::Tensor& gates, const torch::Tensor& target);
 
 // Spread of the logits, logged beside the loss.
-torch::Tensor logit_spread(const torch::Tensor& hidden, const torch::Tensor& head);
+torch::Tensor scaled_logits(const torch::Tensor& hidden, const torch::Tensor& head);

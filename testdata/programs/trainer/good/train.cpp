@@ -34,8 +34,8 @@ double validate(Model& model, const ModelConfig& config, int batches, double sto
 torch::Tensor forward_and_loss(Model& model, const Batch& batch) {
     const AmpGuard amp(at::kHalf);
     const auto logits = model->forward(batch.tokens);
-    const auto spread = logit_spread(logits, logits.transpose(-2, -1));
-    return training_loss(logits, batch.tokens, batch.gates, batch.target) + 1e-3 * spread;
+    const auto scaled = scaled_logits(logits, logits.transpose(-2, -1));
+    return training_loss(logits, batch.tokens, batch.gates, batch.target) + 1e-3 * scaled.mean();
 }
 
 }  // namespace
