@@ -17,6 +17,14 @@ TEST(Bf16WithoutSupportCheck, ABareQuestionCountsEmulation) {
                 ElementsAre("warning 2"));
 }
 
+TEST(Bf16WithoutSupportCheck, EmulationCountsFromTorch23On) {
+    const auto with_torch = [](std::string_view version) {
+        return lint("MP604", {python(kBare)}, Profile::training, version);
+    };
+    EXPECT_THAT(with_torch("2.2"), IsEmpty());
+    EXPECT_THAT(with_torch("2.3"), ElementsAre("warning 2"));
+}
+
 TEST(Bf16WithoutSupportCheck, ACapabilityBesideItDecides) {
     EXPECT_THAT(mp604(kBare + "    call 2:50 torch.cuda.get_device_capability\n"), IsEmpty());
 }
