@@ -14,7 +14,7 @@ bool is_square(const Call&);
 // mean(x * x), x.pow(2).mean()
 bool is_mean_of_squares(const Function&, const Call&);
 
-// var, std, var_mean
+// var, std, var_mean, std_mean
 bool is_variance(const Call&);
 
 // The var or std whose result, perhaps with an epsilon, this square root or inverse root takes; nullptr

@@ -51,9 +51,10 @@ bool tests_dtype(const Function& f, std::uint32_t block) {
 }
 
 // q.device.type == 'cuda', x.is_cuda, torch.cuda.is_available()
+bool asks_for_cuda(const Edge& edge) { return mentions(edge.condition.str(), "cuda"); }
+
 bool tests_cuda(const Function& f, std::uint32_t block) {
-    return std::ranges::any_of(f.flow[block].to,
-                               [](const Edge& edge) { return mentions(edge.condition.str(), "cuda"); });
+    return std::ranges::any_of(f.flow[block].to, asks_for_cuda);
 }
 
 bool is_below(const RuleContext& context, Symbol file) {
@@ -315,8 +316,7 @@ bool is_cuda_guarded(const Function& f, std::uint32_t block) { return is_guarded
 bool is_without_cuda(const Function& f, std::uint32_t block) {
     return std::ranges::any_of(f.flow, [&](const Block& from) {
         return std::ranges::any_of(from.to, [&](const Edge& edge) {
-            return !edge.when && mentions(edge.condition.str(), "cuda") &&
-                   runs_only_if(f, block, edge.condition, false);
+            return !edge.when && asks_for_cuda(edge) && runs_only_if(f, block, edge.condition, false);
         });
     });
 }

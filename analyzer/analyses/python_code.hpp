@@ -16,13 +16,14 @@ namespace mp::lint {
 // (third_party/cutlass) is mended there.
 enum class CodeKind : std::uint8_t { product, test, benchmark, vendored };
 CodeKind code_kind(std::string_view path);
-bool is_header(std::string_view path);  // .h .hh .hpp .hxx .cuh
 // The same of a file of the program: directories above the project do not count, and a copy of a well-known library in
 // a place where its own repository does not have it is known by its layout (model/llava/train/train.py). To ask for one
 // file again and again, as loops over functions do, costs nothing.
 CodeKind code_kind(const RuleContext&, Symbol file);
 // One level lower in benchmarks; a note in tests, where nearly every finding is what the test is about, and in copies.
 Severity severity_in(CodeKind, Severity);
+
+bool is_header(std::string_view path);  // .h .hh .hpp .hxx .cuh
 
 // The library whose copy this file of the program is; empty: not known to be one.
 std::string_view copied_library(const RuleContext&, Symbol file);

@@ -39,6 +39,12 @@ bool is_unread_header(const RuleContext& context, Symbol file) {
            std::ranges::any_of(units, is_cpp_source);
 }
 
+void weigh_header(const RuleContext& context, Finding& finding) {
+    if (!is_unread_header(context, finding.span.file)) return;
+    finding.severity = Severity::warning;
+    finding.notes.push_back({finding.span, "no source file of this run includes this header"});
+}
+
 // What holds because of code that only tries the program out says little about the program.
 void weigh_trials(const RuleContext& context, Finding& finding) {
     const auto is_from_trial = [&](const Note& note) {
@@ -164,10 +170,7 @@ void emit(const RuleContext& context, const Function& function, Finding finding,
     if (finding.severity > Severity::note) weigh_trials(context, finding);
     if (finding.severity > Severity::note) weigh(half_evidence(context, function), finding);
     if (finding.severity > Severity::note) weigh_use(context, function, finding);
-    if (finding.severity == Severity::error && is_unread_header(context, finding.span.file)) {
-        finding.severity = Severity::warning;
-        finding.notes.push_back({finding.span, "no source file of this run includes this header"});
-    }
+    if (finding.severity > Severity::warning) weigh_header(context, finding);
     finding.function = function.display.empty() ? function.name : function.display;
     for (Note& note : context.program.instantiation_notes(function)) finding.notes.push_back(std::move(note));
     out.push_back(std::move(finding));

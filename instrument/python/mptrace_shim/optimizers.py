@@ -45,6 +45,7 @@ class Steps:
         self.on_closure = []  # called with each closure that is passed to a step()
         self._numbers = weakref.WeakKeyDictionary()  # in order of the first step
         self._next = itertools.count()
+        self._counting = None  # weak reference to the first optimizer of this training
         self._made = weakref.WeakKeyDictionary()  # optimizer -> how many steps had ended when it was made
         self._ended = 0  # steps of all optimizers
         self._began = 0  # how many had ended when this training began
@@ -72,14 +73,17 @@ class Steps:
         made_later = number is None and self._made.get(optimizer, 0) > self._began
         if made_later or number != 0 and self._goes_on_alone(optimizer):
             self._begin_training()
-            self._numbers[optimizer] = 0
+            number = 0
         elif number is None:
-            self._numbers[optimizer] = next(self._next)
-        return self._numbers[optimizer]
+            number = next(self._next)
+        if number == 0:
+            self._counting = weakref.ref(optimizer)
+        self._numbers[optimizer] = number
+        return number
 
     def _goes_on_alone(self, optimizer):
         """Whether the first optimizer is gone, or rests much longer than any that came back."""
-        gone = self._ended > 0 and all(number != 0 for number in self._numbers.values())
+        gone = self._ended > 0 and self._counting() is None
         return gone or self._alone.get(optimizer, 0) >= max(_FEWEST_ALONE, 2 * self._rest)
 
     def _begin_training(self):

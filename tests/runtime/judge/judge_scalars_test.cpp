@@ -117,13 +117,19 @@ TEST(Judge, MPT041ACounterThatStopsWithoutATwin) {
     EXPECT_EQ(find(judge(m), "MPT041"), nullptr) << "there all addends are counted, those of averages too";
 }
 
-TEST(Judge, MPT041ANormAddedUpIn16Bits) {
-    RunModel m = healthy();
-    m.ops.push_back(op_sum("(clipping)", "aten::add_", Phase::optimizer, DType::bf16, 1, 9));
+// A norm of one value, added up in 16 bits, that is off by a tenth in 64 steps.
+OpRecord& add_norm(RunModel& m, const char* layer, DType dtype) {
+    m.ops.push_back(op_sum(layer, "aten::add_", Phase::optimizer, dtype, 1, 9));
     OpRecord& op = m.ops.back().total;
     op.elements = op.calls = op.compared = op.loc_compared = 64;
     op.twin_squares = 64;
     op.error_squares = 64 * 0.1 * 0.1;
+    return op;
+}
+
+TEST(Judge, MPT041ANormAddedUpIn16Bits) {
+    RunModel m = healthy();
+    OpRecord& op = add_norm(m, "(clipping)", DType::bf16);
     const Judgement j = judge(m);
     ASSERT_EQ(j.findings.size(), 1u) << text_of(j);
     EXPECT_EQ(j.findings[0].rule, "MPT041");
@@ -138,11 +144,7 @@ TEST(Judge, MPT041ANormAddedUpIn16Bits) {
 
 TEST(Judge, MPT041ANormOfTheProgram) {
     RunModel m = healthy();
-    m.ops.push_back(op_sum("(update)", "aten::add_", Phase::optimizer, DType::fp16, 1, 9));
-    OpRecord& op = m.ops.back().total;
-    op.elements = op.calls = op.compared = op.loc_compared = 64;
-    op.twin_squares = 64;
-    op.error_squares = 64 * 0.1 * 0.1;
+    add_norm(m, "(update)", DType::fp16);
     ASSERT_EQ(judge(m).findings.size(), 1u);
     EXPECT_EQ(judge(m).findings[0].severity, Severity::warning) << "it may be for a log";
     OpSum scaled = op_sum("(update)", "aten::mul_", Phase::optimizer, DType::fp32, 1, 12);
