@@ -316,7 +316,7 @@ bool is_cuda_guarded(const Function& f, std::uint32_t block) { return is_guarded
 bool is_without_cuda(const Function& f, std::uint32_t block) {
     return std::ranges::any_of(f.flow, [&](const Block& from) {
         return std::ranges::any_of(from.to, [&](const Edge& edge) {
-            return !edge.when && asks_for_cuda(edge) && runs_only_if(f, block, edge.condition, false);
+            return asks_for_cuda(edge) && runs_only_if(f, block, edge.condition, false);
         });
     });
 }
