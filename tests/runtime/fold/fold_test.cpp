@@ -157,6 +157,15 @@ TEST(Fold, StepsOfOtherOptimizersAndTrainingsAreKeptApart) {
     EXPECT_EQ(fold(run, {.steps = 4}).others.size(), 1u) << "every second step is kept, and 2 has the others";
 }
 
+// An op of each step adds to 4 elements, and from another step on in each recording all of them stay.
+void plant_additions(trace::Run& run) {
+    for (std::size_t i = 0; i < run.recordings.size(); ++i)
+        for (StepRecord& s : run.recordings[i].steps) {
+            s.ops.back().added = 4;
+            s.ops.back().absorbed = s.step.value < static_cast<std::int64_t>(i) ? 3 : 4;
+        }
+}
+
 TEST(Fold, TheStepFromWhichNothingMovesThatIsAddedTo) {
     trace::Run run = fakes::run_of(rich());
     for (Recording& r : run.recordings)
@@ -177,6 +186,7 @@ TEST(Fold, AnySplitInAnyOrderGivesTheSameModel) {
     trace::Run run = fakes::run_of(rich());
     plant_products(run);
     plant_others(run);
+    plant_additions(run);
     for (StepRecord& s : run.recordings[1].steps) {
         s.ops[0].loc_dot = std::nan("");
         s.tensors[0].error_squares = std::numeric_limits<double>::infinity();
