@@ -117,6 +117,7 @@ public:
         const Result<Plan> plan = timed("discover", [&] { return make_plan(options_, parts_); });
         if (!plan) return plan.error();
         root_ = root_of(*plan, options_);
+        torch_ = parse_torch_version(plan->torch).value_or(TorchVersion{});
 
         rules_ = select_rules(parts_.rules, options_.select, options_.ignore);
         for (const Rule* rule : rules_) {
@@ -199,7 +200,7 @@ private:
         const RuleContext context{.program = program,
                                   .policies = policies,
                                   .inference = options_.inference.value_or(false),
-                                  .torch = policies.torch(),
+                                  .torch = torch_,
                                   .device = options_.device,
                                   .root = root_};
         return judge(rules_, context, threads);
@@ -312,6 +313,7 @@ private:
     const FrontEnds& parts_;
     Memory& memory_ = memory_of_run();
     std::string root_;
+    TorchVersion torch_;
     std::vector<const Rule*> rules_;
     std::unordered_map<std::string, std::uint64_t> read_;  // hashes of the texts behind the facts
     Report report_;

@@ -15,6 +15,7 @@
 #include "analyzer/config/glob.hpp"
 #include "analyzer/driver/discover.hpp"
 #include "analyzer/driver/pool.hpp"
+#include "analyzer/driver/torch_pin.hpp"
 #include "analyzer/report/display.hpp"
 
 namespace mp::lint {
@@ -268,6 +269,9 @@ Result<Plan> make_plan(const LintOptions& options, const FrontEnds& parts) {
     add_python(plan, *found, parts);
 
     plan.project_root = find_root(start_directory(options));
+    plan.torch = !options.torch.empty()
+                     ? options.torch
+                     : pinned_torch(plan.project_root.empty() ? start_directory(options) : plan.project_root);
     for (const CompileCommand& c : plan.commands) {
         // Facts of a file outside the root would be dropped as foreign code.
         const bool inside = !relative_path(c.file, plan.project_root).starts_with('/');

@@ -27,6 +27,7 @@ struct Plan {
     std::vector<std::string> warnings;
     std::string project_root;  // nearest parent of the first input that contains .git; may be empty
     std::string database;      // the one in use; empty: none
+    std::string torch;  // the version asked for, by the user or by the program's requirements; may be empty
 
     // The command for a file that is not in the database: the command of a neighbour, else the default.
     std::function<CompileCommand(const std::string&)> fallback;

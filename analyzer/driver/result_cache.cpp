@@ -63,7 +63,7 @@ std::string key_of(const Plan& plan, const LintOptions& options, const std::vect
                                    own_binary(),
                                    options.working_directory,
                                    plan.project_root,
-                                   options.torch,
+                                   plan.torch,
                                    options.device,
                                    options.inference.value_or(false) ? "inference" : "training"};
     auto add = [&parts](std::string_view what, const std::vector<std::string>& list) {

@@ -7,7 +7,7 @@
 // Fix    Ask `torch.cuda.is_bf16_supported(including_emulation=False)`, or for capability 8.0.
 // Silent A check of the compute capability beside it, in the file or in what it calls; a dtype that
 //        is not constant: it comes from a configuration; files that use Transformer Engine;
-//        devices other than CUDA; torch before 2.3,
+//        devices other than CUDA; torch before 2.3 (--torch, or an exact version in the requirements),
 //        which did not count emulation; tests. In Python a note unless the answer of
 //        is_bf16_supported() decides between two ways to go on, and for the second such question of a file.
 // Tests  testdata/lint/MP604.md, tests/analyzer/rules/bf16_without_support_check_test.cpp

@@ -32,8 +32,10 @@ protected:
     }
     // How often the toy rule ran: 0 when the findings were replayed.
     static int judged;
+    static TorchVersion judged_for;
     static void count(const RuleContext& context, Findings& out) {
         ++judged;
+        judged_for = context.torch;
         complain(context, out);
     }
     void SetUp() override {
@@ -47,6 +49,19 @@ protected:
 };
 
 int PythonTest::judged = 0;
+TorchVersion PythonTest::judged_for;
+
+TEST_F(PythonTest, RulesKnowTheTorchThatTheRequirementsAskFor) {
+    write_old("p/a.py", "fn one\n");
+    run();
+    EXPECT_FALSE(judged_for.known());
+    write("p/requirements.txt", "torch==2.2.0\n");
+    run();
+    EXPECT_EQ(judged_for, (TorchVersion{2, 2})) << "findings for another version are not replayed";
+    options_.torch = "2.4";
+    run();
+    EXPECT_EQ(judged_for, (TorchVersion{2, 4})) << "the user's word counts";
+}
 
 TEST_F(PythonTest, ADirectoryOfPythonNeedsNoDatabaseAndNoCommand) {
     write("p/a.py", "fn one\n");

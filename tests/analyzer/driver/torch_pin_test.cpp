@@ -1,0 +1,43 @@
+#include "analyzer/driver/torch_pin.hpp"
+
+#include "tests/analyzer/driver/temporary_tree.hpp"
+
+namespace mp::lint {
+namespace {
+
+class TorchPin : public TemporaryTree {
+protected:
+    std::string pinned_by(const std::string& file, const std::string& text) {
+        write(file, text);
+        const std::string found = pinned_torch(path());
+        std::filesystem::remove(path(file));
+        return found;
+    }
+};
+
+TEST_F(TorchPin, AnExactVersionIsRead) {
+    EXPECT_EQ(pinned_by("requirements.txt", "numpy\ntorch==2.1.0+cu118 ; python_version > '3.8'\n"), "2.1");
+    EXPECT_EQ(pinned_by("requirements-dev.txt", "torch == 1.13.1"), "1.13");
+    EXPECT_EQ(pinned_by("environment.yml", "dependencies:\n  - pytorch=2.2.0=py3.10_cuda12\n"), "2.2");
+    EXPECT_EQ(pinned_by("env.yaml", "  - pip:\n    - torch==2.0.1\n"), "2.0");
+    EXPECT_EQ(pinned_by("pyproject.toml", "dependencies = [\"numpy\", \"torch==2.2.*\"]\n"), "2.2");
+}
+
+TEST_F(TorchPin, WhatAllowsOthersSaysNothing) {
+    for (const char* line : {"torch>=2.0", "torch", "torch~=2.0", "# torch==2.0", "torchvision==0.15",
+                             "pytorch-lightning==1.9", "torch-scatter==2.1", "torch.version == 2.0"})
+        EXPECT_EQ(pinned_by("requirements.txt", line), "") << line;
+    EXPECT_EQ(pinned_by("environment.yml", "  - pytorch-cuda=11.8\n"), "");
+    EXPECT_EQ(pinned_by("pyproject.toml", "torch = \"2.2.0\"\n"), "") << "2.2.0 and newer";
+    EXPECT_EQ(pinned_by("notes.txt", "torch==2.0"), "");
+    EXPECT_EQ(pinned_torch(path("absent")), "");
+}
+
+TEST_F(TorchPin, FilesThatDifferSayNothing) {
+    write("requirements.txt", "torch==2.0.1\n");
+    EXPECT_EQ(pinned_by("requirements-cuda.txt", "torch==2.0.0\n"), "2.0");
+    EXPECT_EQ(pinned_by("requirements-cuda.txt", "torch==2.4.0\n"), "");
+}
+
+}  // namespace
+}  // namespace mp::lint
