@@ -10,13 +10,10 @@
 #include <vector>
 
 #include "analyzer/analyses/autograd_classes.hpp"
-#include "analyzer/analyses/engines.hpp"
-#include "analyzer/analyses/model_casts.hpp"
 #include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/analyses/tensor_dtypes.hpp"
 #include "analyzer/analyses/trials.hpp"
-#include "analyzer/analyses/unused_classes.hpp"
 #include "analyzer/region/classes.hpp"
 
 namespace mp::lint {
@@ -39,15 +36,6 @@ bool takes_wider(const Function& f, const Function& other) {
         return a.shape == b.shape && (is_wider || a.dtype == b.dtype);
     };
     return std::ranges::equal(f.params, other.params, fits) && wider;
-}
-
-bool makes_half(const Call& call) {
-    constexpr std::array<std::string_view, 5> kMakers{"autocast", "GradScaler", "half", "bfloat16",
-                                                      "initialize"};
-    const std::string_view name = call.name.str();
-    if (is_low_precision(call.result.dtype)) return true;
-    if (any_of(leaf(name), kMakers) && (leaf(name) != "initialize" || mentions(name, "amp"))) return true;
-    return std::ranges::any_of(call.args, [](const Operand& arg) { return is_low_precision(arg.dtype); });
 }
 
 // custom_fwd(cast_inputs=...): the dtype that an autograd function's inputs get.
@@ -75,16 +63,12 @@ public:
                 for (const Definition& d : f->definitions)
                     if (leaf(d.value.refers.str()) == "apply")
                         applied_as_[d.value.refers].push_back(d.name.str());
-                makes_half_ = makes_half_ || (code_kind(context, f->span.file) == CodeKind::product &&
-                                              std::ranges::any_of(f->calls, lint::makes_half));
             } else {
                 variants_[place_of(*f)].push_back(f);
                 named_[f->name].push_back(f);
                 if (!f->template_args.empty()) specialised_[f->name].push_back(f);
             }
         }
-        for (const Engine& engine : engines_of(context))
-            makes_half_ = makes_half_ || is_low_precision(engine.dtype);
     }
 
     // The body is compiled for a wider dtype too, or another specialisation of the template is. A dispatch macro writes
@@ -144,7 +128,6 @@ public:
         return names;
     }
     bool has_python() const { return has_python_; }
-    bool makes_half() const { return makes_half_; }
 
 private:
     using Place = std::tuple<std::string_view, std::uint32_t, std::uint32_t>;
@@ -161,7 +144,6 @@ private:
     std::unordered_map<Symbol, std::vector<const Function*>> named_;
     std::unordered_map<Symbol, std::vector<std::string_view>> applied_as_;
     bool has_python_ = false;
-    bool makes_half_ = false;
 };
 
 namespace {
@@ -245,7 +227,6 @@ private:
 struct PythonCaller {
     const Function* function;
     const Call* call;
-    const Function* host = nullptr;  // that it calls
 };
 
 // The calls of Python to a function of this name: a module that is compiled from C++ has no Python body. Where
@@ -261,47 +242,20 @@ std::vector<PythonCaller> python_calls(const Program& program, std::string_view 
     return calls;
 }
 
-// Whether Python calls other functions of the module, but neither calls this one nor chooses it, as in
-// run = module.run_gpu if x.is_cuda else module.run_cpu
-bool is_unused_export(const Program& program, const Function& f) {
-    const std::span<const Exported> all = program.exported();
-    const auto own = std::ranges::find(all, f.usr, &Exported::usr);
-    if (own == all.end()) return false;
-    const std::string_view name = own->name.str();
-    const auto is_it = [&](Symbol taken) { return leaf(taken.str()) == name; };
-    if (!python_calls(program, name).empty() || is_handed_on(program, is_it)) return false;
-    return std::ranges::any_of(all, [&](const Exported& other) {
-        return other.module == own->module && !program.callers(other.usr).empty();
-    });
-}
-
-struct PythonCallers {
-    std::vector<PythonCaller> calls;  // that lead to the function
-    bool are_all = true;              // no caller is unknown
-};
-
-PythonCallers python_callers(const Program& program, const Function& f) {
-    PythonCallers found;
+// The calls of Python that lead to the function.
+std::vector<PythonCaller> python_callers(const Program& program, const Function& f) {
+    std::vector<PythonCaller> found;
     std::vector<Symbol> open{f.usr};
-    for (std::size_t next = 0; next < open.size(); ++next) {
+    for (std::size_t next = 0; next < open.size() && open.size() <= kMostFunctions; ++next) {
         const Function* at = program.definition(open[next]);
-        if (!at || open.size() > kMostFunctions) {
-            found.are_all = false;
-            break;
-        }
-        std::vector<PythonCaller> calls = python_calls(program, leaf(at->name.str()));
-        for (PythonCaller& call : calls) call.host = at;
-        found.calls.insert(found.calls.end(), calls.begin(), calls.end());
-        const std::span<const Call* const> callers = program.callers(at->usr);
-        if (calls.empty() && callers.empty() && !is_unused_export(program, *at)) found.are_all = false;
-        for (const Call* caller : callers) {
+        if (!at) continue;
+        const std::vector<PythonCaller> calls = python_calls(program, leaf(at->name.str()));
+        found.insert(found.end(), calls.begin(), calls.end());
+        for (const Call* caller : program.callers(at->usr)) {
             const Function* owner = program.owner(*caller);
-            if (!owner) {
-                found.are_all = false;
-                continue;
-            }
+            if (!owner) continue;
             if (is_python(*owner)) {  // of a function that the module registers
-                found.calls.push_back({owner, caller, at});
+                found.push_back({owner, caller});
                 continue;
             }
             const Symbol from = written_in(*owner);
@@ -360,131 +314,29 @@ Passes half_passed(const RuleContext& context, const PythonCaller& caller) {
                     tensors_passed(context, caller, forward));
 }
 
-// The position of the tensor whose dtype a dispatch macro of the function reads: AT_DISPATCH_...(x.scalar_type(), ...)
-std::optional<std::size_t> dispatched(const Program& program, const Function& host) {
-    for (const Call& call : host.calls)
-        for (const Symbol lambda : call.lambdas) {
-            const Function* body = program.definition(lambda);
-            if (!body) continue;
-            const auto read = std::ranges::find_if(body->calls, [](const Call& c) {
-                return leaf(c.name.str()) == "scalar_type" && !c.args.empty();
-            });
-            if (read == body->calls.end()) continue;
-            const auto at = std::ranges::find(host.params, read->args[0].name, &Parameter::name);
-            if (at != host.params.end()) return at - host.params.begin();
-        }
-    return std::nullopt;
-}
-
-// A parameter of a module that the class makes in fp32, where nothing in the program casts the module.
-bool is_fp32_parameter(const RuleContext& context, const Function& f, const Operand& value) {
-    if (f.parent_class.empty() || !value.name.str().starts_with("self.")) return false;
-    if (!half_models_of(context).of(f).empty() || !fp16_model_casts(context).empty()) return false;
-    return std::ranges::any_of(classes_of(context).methods(f.parent_class), [&](const Function* method) {
-        return std::ranges::any_of(method->calls, [&](const Call& call) {
-            return call.result.name == value.name && leaf(call.name.str()) == "Parameter" &&
-                   is_wide(call.result.dtype);
-        });
-    });
-}
-
-// Each apply() of the autograd function is in a module that the program does not use, or in code that tries it out.
-bool is_applied_for_nothing(const RuleContext& context, const PythonCaller& caller) {
-    if (!is_of_autograd_function(*caller.function)) return false;
-    bool all = true, any = false;
-    for_each_apply(context, *forward_of(context, caller.function), [&](const Function& f, const Call& call) {
-        any = true;
-        all = all && (is_trial(context, f, call) || only_measures(context, f.span.file) ||
-                      (!f.parent_class.empty() && is_unused_class(context, f.parent_class)));
-    });
-    return any && all;
-}
-
-bool passes_fp32(const RuleContext& context, const PythonCaller& caller) {
-    if (!caller.host) return false;
-    const auto at = dispatched(context.program, *caller.host);
-    return at && *at < caller.call->args.size() &&
-           is_fp32_parameter(context, *caller.function, caller.call->args[*at]);
-}
-
-// Each apply() of the autograd function is in a forward whose inputs custom_fwd casts.
-bool is_applied_in_fp32(const RuleContext& context, const Function& forward) {
-    bool all = true, any = false;
-    for_each_apply(context, forward, [&](const Function& f, const Call&) {
-        any = true;
-        all = all && cast_inputs(f) == "float32";
-    });
-    return any && all;
-}
-
-bool runs_in_fp32(const RuleContext& context, const PythonCaller& caller) {
-    const Function& forward = *forward_of(context, caller.function);
-    return cast_inputs(*caller.function) == "float32" || cast_inputs(forward) == "float32" ||
-           is_applied_in_fp32(context, forward) || passes_fp32(context, caller);
-}
-
-// apex.amp.initialize, a Trainer, FSDP: which of the model's tensors are half is not followed.
-bool trains_in_half(const RuleContext& context) {
-    return std::ranges::any_of(engines_of(context), [&](const Engine& engine) {
-        return !is_wide(engine.dtype) && code_kind(context, engine.at.file) == CodeKind::product;
-    });
-}
-
-// Whether something there may make the tensors half that the call gets: a region, a model that is cast, or what trains
-// the model. What gets its tensors otherwise than from a model, an optimizer for one, is not followed.
-bool may_get_half(const RuleContext& context, const PythonCaller& caller) {
-    if (!is_of_autograd_function(*caller.function) || trains_in_half(context)) return true;
-    const auto may = [&](const Function& f, const Call& call) {
-        const auto regions = context.program.contexts(f, call);
-        const bool open =
-            std::ranges::any_of(regions, [](const Context& r) { return r.enabled != Switch::off; });
-        return open || !half_models_of(context).of(f).empty();
-    };
-    bool found = may(*caller.function, *caller.call);
-    for_each_apply(context, *forward_of(context, caller.function),
-                   [&](const Function& f, const Call& call) { found = found || may(f, call); });
-    return found;
-}
-
 }  // namespace
 
 HalfEvidence half_evidence(const RuleContext& context, const Function& f) {
     if (is_python(f)) return {};
     const NativeCode& code = native_code_of(context);
     if (const Function* wide = code.called_overload(context.program, f))
-        return {HalfRuns::offered, Note{wide->span, "the program calls this overload, which is wide, alone"}};
+        return {HalfRuns::unshown, Note{wide->span, "the program calls this overload, which is wide, alone"}};
     if (code.is_unused_overload(context.program, f))
-        return {HalfRuns::offered, Note{f.span, "the program calls no function of this name"}};
+        return {HalfRuns::unshown, Note{f.span, "the program calls no function of this name"}};
     if (!code.has_wide_variant(f)) return {};
     const Choice choice(context, f);
     if (choice.is_fixed()) return {};
-    const PythonCallers callers = python_callers(context.program, f);
-    const auto in_fp32 = [&](const PythonCaller& caller) { return runs_in_fp32(context, caller); };
-    if (callers.are_all && !callers.calls.empty() && std::ranges::all_of(callers.calls, in_fp32))
-        return {HalfRuns::fp32, Note{callers.calls.front().call->span, "Python runs this here, in fp32"}};
+    const std::vector<PythonCaller> callers = python_callers(context.program, f);
     Passes half = Passes::nobody;
-    for (const PythonCaller& caller : callers.calls) half = std::max(half, half_passed(context, caller));
+    for (const PythonCaller& caller : callers) half = std::max(half, half_passed(context, caller));
     if (half == Passes::program) return {};
-    if (half == Passes::trials || (callers.calls.empty() && choice.is_tried()))
-        return {HalfRuns::tried, Note{f.span, "only a test, a benchmark or a try-out passes half"}};
-    if (const Function* wide = choice.called_instead(); wide && callers.calls.empty())
-        return {HalfRuns::offered, Note{wide->span, "the program calls this variant, which is wide, alone"}};
-    if (code.has_python() && !code.makes_half())
-        return {HalfRuns::unmade, Note{f.span, "the Python code of this program makes no half value"}};
-    if (!callers.are_all) return {HalfRuns::possible, choice.made()};
-    if (callers.calls.empty())
-        return {HalfRuns::unpassed,
-                Note{f.span, "it is offered to Python, and no Python of this program calls it"}};
-    const SourceSpan& called = callers.calls.front().call->span;
-    const auto is_unused = [&](const PythonCaller& caller) {
-        return is_applied_for_nothing(context, caller);
-    };
-    if (std::ranges::all_of(callers.calls, is_unused))
-        return {HalfRuns::unpassed, Note{called, "this program uses no module that comes here"}};
-    const auto may_be_half = [&](const PythonCaller& caller) { return may_get_half(context, caller); };
-    if (std::ranges::none_of(callers.calls, may_be_half))
-        return {HalfRuns::unpassed, Note{called, "all callers are known, and none is known to pass half"}};
-    return {HalfRuns::possible, choice.made()};
+    if (half == Passes::trials || (callers.empty() && choice.is_tried()))
+        return {HalfRuns::unshown, Note{f.span, "only a test, a benchmark or a try-out passes half"}};
+    if (const Function* wide = choice.called_instead(); wide && callers.empty())
+        return {HalfRuns::unshown, Note{wide->span, "the program calls this variant, which is wide, alone"}};
+    if (!code.has_python()) return {HalfRuns::possible, choice.made()};
+    const SourceSpan& called = callers.empty() ? f.span : callers.front().call->span;
+    return {HalfRuns::unshown, Note{called, "no Python of this program is known to pass half"}};
 }
 
 }  // namespace mp::lint

@@ -14,14 +14,8 @@ namespace mp::lint {
 // half.
 enum class HalfRuns : std::uint8_t {
     proven,    // the code has no wider variant, its caller takes this one alone, or Python passes half
-    possible,  // the dtype is chosen at run time, and the program makes half values or has no Python that could
-    tried,     // only a test, a benchmark or a try-out passes half, in C++ or in Python
-    offered,  // compiled for half too, while the program calls the wide variant alone, or no function of the name
-    unpassed,  // chosen at run time; autograd functions alone run it, and none is known to get half or is used, or a
-               // module offers it, and Python does not call it
-    unmade,  // chosen at run time, and the Python code of the program makes no half value
-    fp32,  // all of its Python callers cast their inputs to fp32 (custom_fwd(cast_inputs=torch.float32)), or pass a
-           // parameter of a module that nothing casts
+    possible,  // the dtype is chosen at run time, and the run has no Python that could show which
+    unshown,   // nothing but a test or a try-out passes half, or the wide variant alone is called
 };
 
 struct HalfEvidence {

@@ -20,7 +20,8 @@ char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + '
 
 bool is_statistic(const Operand& value) { return value.stat > Stat::sum; }
 
-// An error needs a dtype that runs; what only a caller who passes half makes true is a note.
+// An error needs a dtype that runs, and so does a warning where Python could show it: what only a caller who passes half
+// makes true is a note.
 void weigh(HalfEvidence evidence, Finding& finding) {
     if (evidence.runs == HalfRuns::proven) return;
     finding.severity =
@@ -41,7 +42,7 @@ bool is_unread_header(const RuleContext& context, Symbol file) {
 
 void weigh_header(const RuleContext& context, Finding& finding) {
     if (!is_unread_header(context, finding.span.file)) return;
-    finding.severity = Severity::warning;
+    finding.severity = Severity::note;
     finding.notes.push_back({finding.span, "no source file of this run includes this header"});
 }
 
@@ -72,12 +73,16 @@ void weigh_use(const RuleContext& context, const Function& function, Finding& fi
         finding.notes.push_back({call->span, "what this call passes keeps it from running"});
         return;
     }
-    const bool uncalled = is_never_called(context, function);
-    if (!uncalled && !only_measures(context, finding.span.file)) return;
+    const char* unused = nullptr;
+    if (is_never_called(context, function))
+        unused = "nothing in this program calls this function";
+    else if (only_measures(context, finding.span.file))
+        unused = "this file only tries its code out: it keeps nothing that it computes";
+    else if (is_run_to_measure(context, function))
+        unused = "only programs that measure or try code out run this function";
+    if (!unused) return;
     finding.severity = Severity::note;
-    finding.notes.push_back(
-        {function.span, uncalled ? "nothing in this program calls this function"
-                                 : "this file only tries its code out: it keeps nothing that it computes"});
+    finding.notes.push_back({function.span, unused});
 }
 
 }  // namespace
@@ -170,7 +175,7 @@ void emit(const RuleContext& context, const Function& function, Finding finding,
     if (finding.severity > Severity::note) weigh_trials(context, finding);
     if (finding.severity > Severity::note) weigh(half_evidence(context, function), finding);
     if (finding.severity > Severity::note) weigh_use(context, function, finding);
-    if (finding.severity > Severity::warning) weigh_header(context, finding);
+    if (finding.severity > Severity::note) weigh_header(context, finding);
     finding.function = function.display.empty() ? function.name : function.display;
     for (Note& note : context.program.instantiation_notes(function)) finding.notes.push_back(std::move(note));
     out.push_back(std::move(finding));

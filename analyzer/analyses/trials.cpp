@@ -129,8 +129,9 @@ bool reads_data(const Program& program, const Function& from) {
     });
 }
 
-bool updates_weights(const Program& program) {
-    return std::ranges::any_of(program.functions(), [](const Function* f) {
+// Whether a function that it runs updates weights, or torch is called.
+bool updates_weights(const Program& program, const Function& from) {
+    return std::ranges::any_of(functions_run_by(program, {&from}), [](const Function* f) {
         return std::ranges::any_of(f->updates, &Update::subtracts) ||
                std::ranges::any_of(f->scalings, &Scaling::averages) ||
                std::ranges::any_of(f->calls, [](const Call& c) { return is_within(c.name.str(), "torch"); });
@@ -221,7 +222,24 @@ bool only_measures(const RuleContext& context, Symbol file) {
         const Function* callee = program.definition(call.callee);
         return times_kernels(call) || (callee && std::ranges::any_of(callee->calls, times_kernels));
     });
-    return times || !updates_weights(program);
+    return times || !updates_weights(program, **main);
+}
+
+bool is_run_to_measure(const RuleContext& context, const Function& f) {
+    if (is_python(f)) return false;
+    bool begins = false, measures = true;
+    closure({&f}, [&](const Function& at, const auto& add) {
+        const Function* const around = context.program.definition(written_in(at));
+        const Function& here = around ? *around : at;
+        const std::span<const Call* const> callers = context.program.callers(here.usr);
+        if (callers.empty()) {
+            begins = true;
+            measures = measures && only_measures(context, here.span.file);
+        }
+        if (measures)
+            for (const Call* call : callers) add(context.program.owner(*call));
+    });
+    return begins && measures;
 }
 
 bool only_tries_out(const RuleContext& context, Symbol file) {

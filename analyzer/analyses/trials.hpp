@@ -17,9 +17,11 @@ bool is_trial(const RuleContext&, const SourceSpan&);
 
 // A script that measures and keeps nothing: it asks for peak memory, profiles, checks gradients, or takes the time of
 // steps on drawn data or a single one, and neither saves nor evaluates what it computes; no other file runs its
-// functions. In C++ and CUDA a file with a main() that reads no files, and times kernels or is of a program that
-// updates no weights: a benchmark or a lesson.
+// functions. In C++ and CUDA a file with a main() that reads no files, and times kernels or updates no weights: a
+// benchmark or a lesson.
 bool only_measures(const RuleContext&, Symbol file);
+// C++ and CUDA: each way to the function begins in such a file.
+bool is_run_to_measure(const RuleContext&, const Function&);
 // Such a file, or one whose name says that it is a test or a benchmark.
 bool only_tries_out(const RuleContext&, Symbol file);
 

@@ -168,8 +168,26 @@ TEST(HeaderCode, AHeaderThatNoSourceIncludesHasNoErrors) {
                "    accumulate 8:5 acc dtype=fp16 trips=64 at_least=64\n";
     };
     EXPECT_THAT(lint("MP401", {unit("a.cuh"), unit("b.cu")}),
-                testing::UnorderedElementsAre("warning 8", "error 8"));
+                testing::UnorderedElementsAre("note 8", "error 8"));
     EXPECT_THAT(lint("MP401", {unit("a.cuh")}), ElementsAre("error 8")) << "no source could include it";
+}
+
+TEST(NativeCode, WhatOnlyLessonsRunIsANote) {
+    const auto unit = [](const std::string& file, const std::string& body) {
+        return "unit " + file + " language=cuda\n" + body;
+    };
+    const std::string kernel = unit("gemm.cu",
+                                    "  func 1:1 tile kind=kernel params=[{fp16 pointer name=x}]\n"
+                                    "    accumulate 8:5 acc dtype=fp16 trips=64 at_least=64\n");
+    const auto runs = [](const std::string& name) {
+        return "  func 1:5 " + name + " kind=host\n    call 2:5 tile callee=tile\n";
+    };
+    const std::string lesson = unit("lesson.cu", runs("main"));
+    EXPECT_THAT(lint("MP401", {kernel, lesson}), ElementsAre("note 8"));
+    EXPECT_THAT(lint("MP401", {kernel}), ElementsAre("error 8")) << "who runs it is not known";
+    EXPECT_THAT(lint("MP401", {kernel, lesson, unit("bind.cu", runs("run"))}), ElementsAre("error 8"));
+    EXPECT_THAT(lint("MP401", {kernel, unit("infer.cu", runs("main") + "    call 3:5 fread\n")}),
+                ElementsAre("error 8"));
 }
 
 }  // namespace
