@@ -102,7 +102,8 @@ bool times_kernels(const Call& call) {
 // What it reads is a model or data; what it writes alone may be a table of its figures.
 bool reads_files(const Call& call) {
     constexpr std::array<std::string_view, 5> kNames{"fread", "fscanf", "open", "mmap", "getline"};
-    return any_of(leaf(call.name.str()), kNames) || mentions(call.name.str(), "ifstream");
+    const std::string_view name = call.name.str();
+    return (any_of(leaf(name), kNames) && !mentions(name, "ofstream")) || mentions(name, "ifstream");
 }
 
 // A function of a library that is named as one that reads: load_safetensors(path).

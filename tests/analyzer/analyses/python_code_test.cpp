@@ -184,6 +184,8 @@ TEST(NativeCode, WhatOnlyLessonsRunIsANote) {
     };
     const std::string lesson = unit("lesson.cu", runs("main"));
     EXPECT_THAT(lint("MP401", {kernel, lesson}), ElementsAre("note 8"));
+    EXPECT_THAT(lint("MP401", {kernel, lesson + "    call 3:5 std::basic_ofstream::open\n"}),
+                ElementsAre("note 8"));
     EXPECT_THAT(lint("MP401", {kernel}), ElementsAre("error 8")) << "who runs it is not known";
     EXPECT_THAT(lint("MP401", {kernel, lesson, unit("bind.cu", runs("run"))}), ElementsAre("error 8"));
     EXPECT_THAT(lint("MP401", {kernel, unit("infer.cu", runs("main") + "    call 3:5 fread\n")}),
