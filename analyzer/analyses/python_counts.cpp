@@ -50,6 +50,13 @@ Bound bound_of(const Call& call) {
     return bound;
 }
 
+// torch.arange(0, dim, 2): the even numbers, exact twice as far. They index the frequencies of a rotary table, one for
+// two features, and not positions.
+bool takes_every_second(const Call& call) {
+    return call.name.str() == "torch.arange" && call.args.size() > 2 && call.args[2].keyword.empty() &&
+           number_of(call.args[2]) == 2.0;
+}
+
 bool makes_positions(std::string_view name) { return name == "torch.arange"; }
 
 bool converts(std::string_view name) {
@@ -97,11 +104,12 @@ private:
 
     void judge(const Function& f, const Call& call, const Call& source, TensorDType is) {
         const Bound bound = bound_of(source);
-        const auto limit = static_cast<double>(first_inexact_integer(is.dtype));
+        const bool evens = takes_every_second(source);
+        const auto limit = static_cast<double>(first_inexact_integer(is.dtype)) * (evens ? 2 : 1);
         if (!is_low_precision(is.dtype) || !bound.integers) return;
         if (bound.largest && *bound.largest <= limit) return;
         if (is_dtype_guarded(f, call.block)) return;
-        report(f, call, severity_of(bound, is),
+        report(f, call, evens && !bound.largest ? Severity::note : severity_of(bound, is),
                "positions are held in " + std::string(label(is.dtype)) + ": integers are exact only up to " +
                    stalls_at(is.dtype) + and_overflows(is.dtype),
                std::move(is.chain));

@@ -12,14 +12,6 @@
 namespace mp::lint {
 namespace {
 
-bool is_run_elsewhere(const RuleContext& context, Symbol file) {
-    return std::ranges::any_of(functions_of(context.program, file), [&](const Function* f) {
-        return std::ranges::any_of(context.program.callers(f->usr), [&](const Call* call) {
-            return call->span.file != file && code_kind(context, call->span.file) == CodeKind::product;
-        });
-    });
-}
-
 // `if __name__ == "__main__":` of a module. What runs when the module is imported is behind no branch.
 bool is_in_main_block(const Function& f, const Call& call) {
     return is_statements(f) && is_behind_branch(f, call.block);
@@ -208,6 +200,14 @@ bool is_named(const Program& program, std::string_view name) {
     });
 }
 
+bool is_run_elsewhere(const RuleContext& context, Symbol file) {
+    return std::ranges::any_of(functions_of(context.program, file), [&](const Function* f) {
+        return std::ranges::any_of(context.program.callers(f->usr), [&](const Call* call) {
+            return call->span.file != file && code_kind(context, call->span.file) == CodeKind::product;
+        });
+    });
+}
+
 bool only_measures(const RuleContext& context, Symbol file) {
     const Program& program = context.program;
     const auto functions = functions_of(program, file);
@@ -263,19 +263,21 @@ bool is_unread(const Program& program, const Function& f, const Call& made) {
     });
 }
 
+bool is_script(const Program& program, Symbol file) {
+    const auto calls_own = [&](const Call& call) {
+        const Function* callee = program.definition(call.callee);
+        return callee && callee->span.file == file;
+    };
+    return std::ranges::any_of(functions_of(program, file), [&](const Function* f) {
+        return is_statements(*f) && std::ranges::any_of(f->calls, calls_own);
+    });
+}
+
 bool is_never_called(const RuleContext& context, const Function& f) {
     const bool is_plain =
         is_python(f) && f.parent_class.empty() && f.annotations.empty() && !is_statements(f);
-    if (!is_plain || !context.program.callers(f.usr).empty()) return false;
-    const auto calls_own = [&](const Call& call) {
-        const Function* callee = context.program.definition(call.callee);
-        return callee && callee->span.file == f.span.file;
-    };
-    const bool is_script =
-        std::ranges::any_of(functions_of(context.program, f.span.file), [&](const Function* other) {
-            return is_statements(*other) && std::ranges::any_of(other->calls, calls_own);
-        });
-    return is_script && !is_named(context.program, leaf(f.name.str()));
+    return is_plain && context.program.callers(f.usr).empty() && is_script(context.program, f.span.file) &&
+           !is_named(context.program, leaf(f.name.str()));
 }
 
 const Definition* constant_that_excludes(const RuleContext& context, const Function& f,

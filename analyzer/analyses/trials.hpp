@@ -15,6 +15,9 @@ namespace mp::lint {
 bool is_trial(const RuleContext&, const Function&, const Call&);
 bool is_trial(const RuleContext&, const SourceSpan&);
 
+// Whether code of another file runs a function of this one; tests and benchmarks do not count.
+bool is_run_elsewhere(const RuleContext&, Symbol file);
+
 // A script that measures and keeps nothing: it asks for peak memory, profiles, checks gradients, or takes the time of
 // steps on drawn data or a single one, and neither saves nor evaluates what it computes; no other file runs its
 // functions. In C++ and CUDA a file with a main() that reads no files, and times kernels or updates no weights: a
@@ -28,7 +31,9 @@ bool only_tries_out(const RuleContext&, Symbol file);
 // Whether a call has this name, or code takes a value of this name: main(), Thread(target=worker), {"sft": train_sft}.
 bool is_named(const Program&, std::string_view name);
 
-// A function of a script that nothing in the program calls or names, while the script's own statements call others.
+// A file of Python whose own statements call its functions.
+bool is_script(const Program&, Symbol file);
+// A function of a script that nothing in the program calls or names.
 bool is_never_called(const RuleContext&, const Function&);
 
 // What the function makes and no statement of the file reads: an optimizer that takes no step. Statements of a module

@@ -6,14 +6,17 @@
 //        depends on the kernel. Another kernel, batch or precision then selects other experts for the same token.
 // Fix    Compute the gate in fp32: F.linear(x.float(), weight.float()), softmax(dtype=torch.float32).
 // Silent Scores in fp32 from their product on; dtypes that are not known; sampling of tokens, which indexes
-//        the logits first. A program that trains nothing: a note.
+//        the logits first. A program that trains nothing, and a script that only runs
+//        its own copy of a model: a note.
 // Tests  testdata/lint/MP309.md, tests/analyzer/rules/router_in_half_test.cpp
 
 #include <array>
+#include <unordered_set>
 
 #include "analyzer/analyses/model_casts.hpp"
 #include "analyzer/analyses/module_dtypes.hpp"
 #include "analyzer/analyses/support.hpp"
+#include "analyzer/analyses/trials.hpp"
 #include "analyzer/region/calls.hpp"
 #include "analyzer/rules/rule.hpp"
 
@@ -49,21 +52,28 @@ public:
     Judge(const RuleContext& context, Findings& out)
         : context_(context), modules_(context), dtypes_(modules_.tensors()), out_(out) {
         for_each_call(context.program, shows_training,
-                      [this](const Function&, const Call&) { trains_ = true; });
+                      [this](const Function& f, const Call&) { trains_.insert(f.span.file); });
     }
 
     void selection(const Function& f, const Call& call);
 
 private:
+    bool is_trained(Symbol file) const;
     // The layer is part of a module that the program casts: its product is as low as its weights.
     TensorDType of_cast_model(const Function& f) { return half_models_of(context_).dtype_of(f); }
 
     const RuleContext& context_;
     ModuleDTypes modules_;
     TensorDTypes& dtypes_;
-    bool trains_ = false;  // some code of the program
+    std::unordered_set<Symbol> trains_;  // files
     Findings& out_;
 };
+
+// A script without training, which no other file runs, has its own copy of the layer to generate with.
+bool Judge::is_trained(Symbol file) const {
+    if (trains_.empty() || trains_.contains(file)) return !trains_.empty();
+    return is_run_elsewhere(context_, file) || !is_script(context_.program, file);
+}
 
 void Judge::selection(const Function& f, const Call& call) {
     if (!is_python(f) || f.parent_class.empty() || call.args.empty()) return;
@@ -90,7 +100,7 @@ void Judge::selection(const Function& f, const Call& call) {
                        {low->span, "the scores are " + std::string(label(found.dtype)) + " here"});
     emit(context_, f,
          {.rule = "MP309",
-          .severity = trains_ ? Severity::warning : Severity::note,
+          .severity = is_trained(f.span.file) ? Severity::warning : Severity::note,
           .span = call.span,
           .message = "top-k selects by scores in " + std::string(label(found.dtype)) +
                      ": scores that rounding makes equal select by chance",
