@@ -8,6 +8,7 @@
 
 #include "analyzer/analyses/arguments.hpp"
 #include "analyzer/analyses/support.hpp"
+#include "analyzer/analyses/trials.hpp"
 
 namespace mp::lint {
 namespace {
@@ -142,7 +143,9 @@ void mark_used(const Program& program, std::vector<Engine>& engines) {
         return made.kind == EngineKind::fsdp1 || made.kind == EngineKind::fsdp2;
     };
     if (std::ranges::none_of(engines, is_policy_engine)) return;
-    bool open = false;
+    bool open = false;  // some module gets a policy that is not followed
+    // Functions alone give modules such policies. The facts tell which objects of a module a function names.
+    bool in_functions = true;
     std::vector<const Call*> used;
     std::vector<Symbol> named;  // of another file: policies.bf16
     for (const Function* f : program.functions()) {
@@ -156,7 +159,7 @@ void mark_used(const Program& program, std::vector<Engine>& engines) {
             else if (!policy->refers.empty())
                 named.push_back(policy->refers);
             else
-                open = true;
+                open = true, in_functions = in_functions && !is_statements(*f);
         }
     }
     for (Engine& made : engines) {
@@ -164,7 +167,11 @@ void mark_used(const Program& program, std::vector<Engine>& engines) {
         const bool direct = std::ranges::find(used, made.call) != used.end();
         const bool by_name = std::ranges::any_of(
             named, [&](Symbol name) { return leaf(name.str()) == leaf(made.call->result.name.str()); });
-        made.used = direct || by_name ? Switch::on : open ? Switch::unknown : Switch::off;
+        const bool never_named =
+            in_functions && is_statements(*made.function) && !is_handed_on(program, [&](Symbol taken) {
+                return leaf(taken.str()) == leaf(made.call->result.name.str());
+            });
+        made.used = direct || by_name ? Switch::on : open && !never_named ? Switch::unknown : Switch::off;
         if (only_runs(*made.function)) made.used = Switch::off;
     }
 }

@@ -208,11 +208,11 @@ Value Builder::eval_attribute(Node node) {
     return v;
 }
 
-// What is not called here: run = ext.run_gpu if x.is_cuda else ext.run_cpu
+// What is not called here: run = ext.run_gpu if x.is_cuda else ext.run_cpu; or an object that the module made.
 void Builder::note_use(const Value& v, Node node) {
-    const std::string_view entity = v.entity.str();
-    if (entity.empty() || node.parent().kind() == Kind::attribute || entity.starts_with("torch.")) return;
-    file_.unit.taken.push_back(v.entity);
+    const Symbol used = v.entity.empty() && v.is.shape == Shape::object ? v.is.refers : v.entity;
+    if (used.empty() || node.parent().kind() == Kind::attribute || used.str().starts_with("torch.")) return;
+    file_.unit.taken.push_back(used);
 }
 
 Value Builder::attribute_of_value(const Value& object, Node node, Node leaf_node) {
