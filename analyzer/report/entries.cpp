@@ -27,8 +27,6 @@ std::string rule_name(const Report& report, std::string_view id) {
 
 std::string message_with_fix(const Finding& f) { return sarif::message(f.message, f.fix); }
 
-std::string xml_text(std::string_view text) { return xml_escaped(escape_controls(text)); }
-
 std::string markdown_text(std::string_view text) { return markdown_escaped(escape_controls(text)); }
 
 std::string notes_to_show(const Report& report) {

@@ -19,8 +19,7 @@ std::string rule_name(const Report&, std::string_view id);
 // "variance is held in fp16. Fix: keep it in float"
 std::string message_with_fix(const Finding&);
 
-// As text or attribute of XML, and as text of Markdown; unsafe characters are spelled out first (\x1b).
-std::string xml_text(std::string_view text);
+// As text of Markdown; unsafe characters are spelled out first (\x1b).
 std::string markdown_text(std::string_view text);
 
 // "3 notes; --notes shows them"

@@ -80,14 +80,6 @@ private:
     std::vector<std::string> hashes_;
 };
 
-std::string hashed(std::string_view text) {
-    const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
-    char out[40];
-    std::snprintf(out, sizeof out, "%016llx%016llx", static_cast<unsigned long long>(hash.high64),
-                  static_cast<unsigned long long>(hash.low64));
-    return out;
-}
-
 // The finding's line without blanks.
 std::string code_of(const Report& report, const Finding& f) {
     std::string out;
@@ -103,6 +95,14 @@ std::string what_of(const Report& report, const Finding& f) {
 }
 
 }  // namespace
+
+std::string hashed(std::string_view text) {
+    const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
+    char out[40];
+    std::snprintf(out, sizeof out, "%016llx%016llx", static_cast<unsigned long long>(hash.high64),
+                  static_cast<unsigned long long>(hash.low64));
+    return out;
+}
 
 std::vector<std::string> line_hashes(std::string_view text) {
     LineHasher hasher;

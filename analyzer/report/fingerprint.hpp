@@ -14,6 +14,9 @@ namespace mp::lint {
 // computed here so that alerts stay stable when the file is not available during the upload.
 std::vector<std::string> line_hashes(std::string_view text);
 
+// XXH3-128 in hexadecimal.
+std::string hashed(std::string_view text);
+
 // The fingerprint that Fingerprints returns for the first of equal findings.
 std::string fingerprint_of(const Report&, const Finding&);
 

@@ -4,12 +4,10 @@
 // names of files, so workflow commands are stopped around it.
 
 #include <array>
-#include <cstdio>
-
-#include <xxhash.h>
 
 #include "analyzer/report/display.hpp"
 #include "analyzer/report/entries.hpp"
+#include "analyzer/report/fingerprint.hpp"
 #include "kernels/base/figures.hpp"
 
 namespace mp::lint {
@@ -74,13 +72,7 @@ std::string annotation(const Report& report, const Finding& f) {
 }
 
 // A word that does not occur in the text, so that the text cannot resume commands.
-std::string stop_word(std::string_view text) {
-    const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
-    char out[48];
-    std::snprintf(out, sizeof out, "mp-lint-%016llx%016llx", static_cast<unsigned long long>(hash.high64),
-                  static_cast<unsigned long long>(hash.low64));
-    return out;
-}
+std::string stop_word(std::string_view text) { return "mp-lint-" + hashed(text); }
 
 }  // namespace
 

@@ -1,6 +1,6 @@
-// Every page in testdata/lint is a test of its rule. Its code is linted as for a user, with mp-lint's own
-// headers, and the findings must match the `// expect: MPxxx severity` comments (`# expect: ...` in
-// Python).
+// Every page in testdata/lint is a test of its rule. Its code is linted as for a user, with mp-lint's own headers, and
+// the findings must match the `// expect: MPxxx severity` comments (`# expect: ...` in Python). `script/test --quick`
+// lints the first program of each section in each language, `script/test` the others too.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 
 #include "analyzer/driver/lint.hpp"
@@ -188,12 +189,34 @@ void check(const Example& example, const Rule& rule) {
     }
 }
 
-class LintPage : public testing::TestWithParam<const Rule*> {};
+// Whether to take the programs that are the first of their section and language, or the others.
+enum class Programs : std::uint8_t { first, other };
 
-TEST_P(LintPage, SaysWhatItsCommentsSay) {
-    const auto examples = examples_of(rule_page(GetParam()->id));
+std::vector<Example> programs_of(std::string_view page, Programs wanted) {
+    std::vector<Example> programs;
+    std::set<std::pair<std::string, bool>> seen;
+    for (Example& example : examples_of(page)) {
+        const bool first = seen.emplace(example.section, has_python(example)).second;
+        if (first == (wanted == Programs::first)) programs.push_back(std::move(example));
+    }
+    return programs;
+}
+
+class LintPage : public testing::TestWithParam<const Rule*> {
+protected:
+    static std::vector<Example> programs(Programs wanted) {
+        return programs_of(rule_page(GetParam()->id), wanted);
+    }
+};
+
+TEST_P(LintPage, FirstPrograms) {
+    const auto examples = programs(Programs::first);
     ASSERT_FALSE(examples.empty());
     for (const Example& example : examples) check(example, *GetParam());
+}
+
+TEST_P(LintPage, OtherPrograms) {
+    for (const Example& example : programs(Programs::other)) check(example, *GetParam());
 }
 
 INSTANTIATE_TEST_SUITE_P(Pages, LintPage, testing::ValuesIn(all_rules().begin(), all_rules().end()),
@@ -219,6 +242,19 @@ TEST(LintPageReader, PythonHasItsOwnComments) {
     ASSERT_EQ(examples.size(), 2u);
     EXPECT_EQ(expected_of(examples[0]), Lines{"example.py:1 MP101 error"});
     EXPECT_EQ(expected_of(examples[1]), Lines{"pkg/a.py:1 MP103 note"});
+}
+
+TEST(LintPageReader, TheFirstProgramIsThatOfASectionAndALanguage) {
+    constexpr std::string_view kPage =
+        "## Bad\n\n```cuda\n```\n\n```cpp\n```\n\n```python\n```\n\n```python\n```\n\n## "
+        "Good\n\n```cpp\n```\n";
+    const auto lines = [&](Programs wanted) {
+        std::vector<int> found;
+        for (const Example& example : programs_of(kPage, wanted)) found.push_back(example.line);
+        return found;
+    };
+    EXPECT_THAT(lines(Programs::first), testing::ElementsAre(3, 9, 17));
+    EXPECT_THAT(lines(Programs::other), testing::ElementsAre(6, 12));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 """Every header compiles alone.
 
-A header that some source includes first is proven by the build. The others are parsed here, one process each.
+A header that some source includes first is proven by the build. The others are compiled here, one process each, with
+ccache where there is one.
 Usage: headers_test.py ROOT BUILD; BUILD holds compile_commands.json. First proves on a planted fault that it can fail.
 """
 import concurrent.futures
@@ -8,6 +9,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -40,9 +42,12 @@ def include_flags(build):
     return [word for pair in flags for word in pair]
 
 
-def fault_of(header, flags):
-    run = subprocess.run(["clang++-19", "-std=c++20", "-fsyntax-only", "-Wno-pragma-once-outside-header", "-x", "c++",
-                          *flags, header], capture_output=True, text=True)
+def fault_of(header, root, flags):
+    ccache = ["ccache"] if shutil.which("ccache") else []
+    with tempfile.TemporaryDirectory() as made:
+        run = subprocess.run([*ccache, "clang++-19", "-std=c++20", "-c", "-o", os.path.join(made, "header.o"),
+                              "-Wno-pragma-once-outside-header", "-x", "c++", *flags, header], capture_output=True,
+                             text=True, cwd=root, env={**os.environ, "CCACHE_BASEDIR": root})
     return f"{header} does not compile alone:\n{run.stderr}" if run.returncode else ""
 
 
@@ -52,7 +57,7 @@ def main(root, build):
         path = os.path.join(planted, "planted.hpp")
         with open(path, "w", encoding="utf-8") as f:
             f.write("#pragma once\ninline std::string text() { return {}; }\n")
-        assert fault_of(path, flags), "a header without its include passed"
+        assert fault_of(path, root, flags), "a header without its include passed"
 
     listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=root, capture_output=True,
                             text=True, check=True)
@@ -61,7 +66,7 @@ def main(root, build):
     rest = [f for f in files if f.endswith((".hpp", ".h")) and f not in first and not FRAGMENTS.search(f)]
     assert rest and first, "no headers found"
     with concurrent.futures.ThreadPoolExecutor(max_workers=2) as pool:
-        faults = [f for f in pool.map(lambda h: fault_of(os.path.join(root, h), flags), rest) if f]
+        faults = [f for f in pool.map(lambda h: fault_of(h, root, flags), rest) if f]
     print("\n".join(faults) or f"{len(rest)} headers compile alone, the first include of a source proves the others")
     return 1 if faults else 0
 

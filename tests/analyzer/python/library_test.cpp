@@ -2,10 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
 #include <string>
+#include <vector>
 
 #include "analyzer/facts/text.hpp"
 #include "analyzer/python/library/library_tables.hpp"
+#include "kernels/numerics/op.hpp"
+#include "kernels/numerics/op_traits.hpp"
 
 namespace mp::lint::python {
 namespace {
@@ -323,6 +328,27 @@ TEST(Library, TheTableNamesRealDTypes) {
     for (const auto& [name, answer] : names_in("casts")) EXPECT_TRUE(dtype_from_name(answer)) << answer;
     for (const auto& [name, answer] : names_in("dtypes")) EXPECT_TRUE(dtype_from_name(answer)) << answer;
     EXPECT_FALSE(names_in("libraries").empty());
+}
+
+// Where library.txt and ops.txt both have the result of a name, they agree. Exempt is torch.normal, whose numbers give
+// the default dtype (library.txt) and whose tensors give theirs (ops.txt).
+TEST(Library, TheTablesAgreeOnResults) {
+    const std::map<std::string_view, std::vector<Trait>> allowed{
+        {"floats", {}},  {"integers", {Trait::indices}}, {"values", {}},
+        {"tensors", {}}, {"like", {Trait::keeps}},       {"scalars", {Trait::truths}},
+        {"counts", {}},  {"objects", {Trait::several}},
+    };
+    for (const auto& [section, agree] : allowed) {
+        EXPECT_FALSE(names_in(section).empty()) << section;
+        for (const auto& [name, answer] : names_in(section)) {
+            const Traits traits = traits_of(op_from_spelling(name));
+            for (const Trait result : {Trait::keeps, Trait::promotes, Trait::sums_integers, Trait::truths,
+                                       Trait::indices, Trait::extremes, Trait::several})
+                EXPECT_TRUE(!traits.has(result) || std::ranges::count(agree, result) > 0 ||
+                            name == "torch.normal")
+                    << name << ": [" << section << "] and " << name_of(result);
+        }
+    }
 }
 
 }  // namespace

@@ -229,10 +229,5 @@ TEST(MarkdownReport, StaysBelowTheLimitOfAStepSummary) {
     EXPECT_THAT(out, HasSubstr(" more, not listed here\n"));
 }
 
-TEST(Entries, XmlHasNoForbiddenCharacters) {
-    EXPECT_EQ(xml_text("<&\"'>"), "&lt;&amp;&quot;&apos;&gt;");
-    EXPECT_EQ(xml_text("a\x01\xef\xbf\xbf"), "a\\x01\xef\xbf\xbd");
-}
-
 }  // namespace
 }  // namespace mp::lint
