@@ -100,7 +100,8 @@ TEST(Judge, MPT041ACounterThatStopsWithoutATwin) {
     EXPECT_EQ(find(j, "MPT041")->severity, Severity::error);
     EXPECT_EQ(find(j, "MPT041")->step, Step{256});
     EXPECT_THAT(find(j, "MPT041")->message,
-                HasSubstr("a single value that stays at 256 in every sampled step from 256 on"));
+                HasSubstr("(optimizer) add bf16 adds the same number again and again to a single value that "
+                          "stays at 256 in every sampled step from 256 on"));
     m.ops.back().last_moved = Step{288};
     EXPECT_EQ(find(judge(m), "MPT041"), nullptr) << "it counts again, or another one does";
     m.ops.back() = s;
