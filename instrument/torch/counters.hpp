@@ -16,9 +16,9 @@
 namespace mp::twin {
 
 // Counters of a run without a twin: values of 16 bits, fewer than 64 in a tensor of the CPU, to which the program adds
-// the same number again and again. In place, nothing else may write them. If each sum is a new tensor (`x = x + 1`), one
-// sum was added to the next at the same place. Known from sampled steps alone. Holds memory weakly. Safe from any
-// thread.
+// the same number again and again. In place, nothing else may write them. If each sum is a new tensor (`x = x + 1`),
+// the number was added to such a sum at the same place. Known from sampled steps alone. Holds memory weakly. Safe from
+// any thread.
 class Counters {
 public:
     struct Counter {

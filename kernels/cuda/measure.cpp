@@ -70,8 +70,8 @@ struct Job {
     U64 tile = 0;
 };
 
-// Whether the elements follow each other in the order of the dimensions, as those of most tensors do. False for a tensor
-// without elements.
+// Whether the elements follow each other in the order of the dimensions, as those of most tensors do. False for a
+// tensor without elements.
 bool is_row_major(const TensorView& view) {
     std::int64_t elements = 1;
     for (int d = view.dims - 1; d >= 0; --d) {
