@@ -26,11 +26,11 @@ std::optional<double> number_in(const IValue& value) {
     return scalar_of(value.toTensor());
 }
 
-// The Python number that an op adds to its target; none: it adds something else, or does something else.
+// The Python number that an op adds to its first argument; none: it adds something else, or does something else.
 std::optional<double> added_number(const OpInfo& op, const std::vector<IValue>& arguments) {
     static constexpr std::string_view kSums[] = {"add", "sub", "_foreach_add", "_foreach_sub"};
     if (std::ranges::find(kSums, op.base) == std::end(kSums) || arguments.size() < 2 ||
-        !op.arguments[0].write || op.arguments[0].overwrite)
+        op.arguments[0].write != op.writes || op.arguments[0].overwrite)
         return std::nullopt;
     const std::optional<double> number = number_in(arguments[1]);
     const std::optional<double> times = arguments.size() > 2 ? number_in(arguments[2]) : 1.0;
@@ -55,6 +55,7 @@ std::vector<Counters::Counter> Counters::counted_by(const OpInfo& op, const std:
         for_each_tensor(arguments[i], [&](const at::Tensor& t) {
             if (!may_count(t)) return;
             Memory& memory = memory_of(t);
+            memory.sum_of = 0;
             if (!number)
                 memory.other_write = step;
             else if (counts(memory, t.storage_offset(), *number, step))
@@ -62,6 +63,23 @@ std::vector<Counters::Counter> Counters::counted_by(const OpInfo& op, const std:
         });
     }
     return counters;
+}
+
+std::optional<Counters::Counter> Counters::made_by(const OpInfo& op, const std::vector<IValue>& arguments,
+                                                   const Site& site, const at::Tensor& sum) {
+    if (op.writes || arguments.empty() || !arguments[0].isTensor() || !may_count(sum)) return std::nullopt;
+    const at::Tensor& old = arguments[0].toTensor();
+    if (!old.defined() || !may_count(old) || old.sizes() != sum.sizes() ||
+        old.scalar_type() != sum.scalar_type())
+        return std::nullopt;
+    const std::optional<double> number = added_number(op, arguments);
+    if (!number) return std::nullopt;
+    const Place place{site.layer, site.phase, *number, sum.numel(), sum.scalar_type()};
+    const std::lock_guard lock(mutex_);
+    memory_of(sum).sum_of = *number;
+    if (memory_of(old).sum_of == *number) chains_.insert(place);
+    if (!chains_.contains(place)) return std::nullopt;
+    return Counter{sum, bytes_in(old)};
 }
 
 Counters::Memory& Counters::memory_of(const at::Tensor& t) {

@@ -99,7 +99,7 @@ public:
                                 [&](const at::Tensor& t) { adapter_.masters.saw(t); });
         if (!arguments_.empty() && info_.rule != Rule::collective)
             watch_results(adapter_, site_, info_, arguments_, target_was_finite_, stack, results);
-        if (!counters_.empty()) watch_counters(adapter_, site_, info_, counters_);
+        look_at_counters(stack, results);
         if (std::FILE* const log = op_log()) write_op_log(log);
         if (!forward_ || results == 0) return;
         const IValue& value = stack[stack.size() - results];
@@ -109,6 +109,13 @@ public:
     }
 
 private:
+    void look_at_counters(const Stack& stack, std::size_t results) const {
+        if (!counters_.empty()) watch_counters(adapter_, site_, info_, counters_);
+        if (arguments_.empty() || info_.writes || results != 1 || !stack.back().isTensor()) return;
+        const auto sum = adapter_.counters.made_by(info_, arguments_, site_, stack.back().toTensor());
+        if (sum) watch_counters(adapter_, site_, info_, {*sum});
+    }
+
     // What autocast keeps, and what reads it.
     void look_at_casts(const Stack& stack) const {
         const std::size_t count = info_.arguments.size();

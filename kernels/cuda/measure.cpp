@@ -70,38 +70,62 @@ struct Job {
     U64 tile = 0;
 };
 
+// Whether the elements follow each other in the order of the dimensions, as those of most tensors do. False for a
+// tensor without elements.
+bool is_row_major(const TensorView& view) {
+    std::int64_t elements = 1;
+    for (int d = view.dims - 1; d >= 0; --d) {
+        if (view.sizes[d] != 1 && view.strides[d] != elements) return false;
+        elements *= view.sizes[d];
+    }
+    return elements != 0;
+}
+
 template <int Tensors>
 struct Placed {
-    Layout layout;
-    bool flat = false;
+    U64 elements = 1;
+    bool flat = true;
     U32 head = 0;
+    U32 dims = 0;  // of the layout
 
     static Layout layout_of(const Job<Tensors>& job) { return {job.views, job.given, job.order}; }
 
-    explicit Placed(const Job<Tensors>& job) : layout(layout_of(job)) {
-        flat = layout.elements == 0 || layout.contiguous;
-        if (!flat || layout.elements == 0 || Tensors == 4) return;
+    // A layout takes longer to compute than all the rest of a launch, and most tensors need none.
+    explicit Placed(const Job<Tensors>& job) {
+        bool row_major = true;
+        for (int t = 0; t < job.given; ++t) row_major = row_major && is_row_major(*job.views[t]);
+        if (row_major) {
+            const TensorView& first = *job.views[0];
+            for (int d = 0; d < first.dims; ++d) elements *= static_cast<U64>(first.sizes[d]);
+            dims = elements == 1 ? 0 : 1;
+        } else {
+            const Layout layout = layout_of(job);
+            elements = static_cast<U64>(layout.elements);
+            flat = elements == 0 || layout.contiguous;
+            dims = static_cast<U32>(layout.dims);
+        }
+        if (!flat || elements == 0 || Tensors == 4) return;
         const U32 limit = Tensors == 1 ? 16 : 4;
         for (head = 0; head < limit; ++head)
             if (is_aligned(job)) break;
         flat = head < limit;
-        if (flat && head > layout.elements) head = static_cast<U32>(layout.elements);
-        if (!flat && layout.dims == 0) flat = true, head = 1;  // one element
+        if (flat && head > elements) head = static_cast<U32>(elements);
+        if (!flat && dims == 0) flat = true, head = 1;  // one element
     }
     // Whether the elements after `head` are aligned for the loads: 16 bytes, or four elements of each of two tensors.
     bool is_aligned(const Job<Tensors>& job) const {
         for (int t = 0; t < Tensors; ++t) {
-            const std::size_t width = layout.width[t], four = width * 4 < 16 ? width * 4 : 16;
+            const std::size_t width = cpu::width_of(job.views[t]->dtype),
+                              four = width * 4 < 16 ? width * 4 : 16;
             const auto address = reinterpret_cast<std::uintptr_t>(job.views[t]->data) + head * width;
             if (address % (Tensors == 1 ? 16 : four) != 0) return false;
         }
         return true;
     }
-    U32 axes() const { return flat ? 0 : static_cast<U32>(layout.dims); }
+    U32 axes() const { return flat ? 0 : dims; }
     U32 bytes() const { return static_cast<U32>(sizeof(Entry<Tensors>) + axes() * sizeof(Axis<Tensors>)); }
     U64 tiles(const Job<Tensors>& job) const {
         const U64 tile = flat ? job.tile : 8 * kThreads;
-        const auto elements = static_cast<U64>(layout.elements);
         return elements == 0 ? 1 : (elements + tile - 1) / tile;
     }
 };
@@ -120,11 +144,11 @@ public:
         front_ += sizeof entry;
         for (int t = 0; t < Tensors; ++t)
             entry.data[t] = t < job.given ? static_cast<const char*>(job.views[t]->data) : nullptr;
-        entry.elements = static_cast<U64>(placed.layout.elements);
+        entry.elements = placed.elements;
         entry.result = static_cast<std::uint16_t>(result);
         entry.head = static_cast<std::uint8_t>(placed.head);
         entry.dims = static_cast<std::uint8_t>(placed.axes());
-        if (entry.dims != 0) write_axes(entry, placed.layout);
+        if (entry.dims != 0) write_axes(entry, Placed<Tensors>::layout_of(job));
         const U64 tiles = placed.tiles(job);
         entry.first_block = tiles > kManyTiles ? kManyTiles : static_cast<U32>(tiles);
         tiles_ += entry.first_block;
@@ -259,9 +283,13 @@ struct Launcher {
     Outcome each_format(Kind kind, Layout::Order order, const TensorView* tensors, int count, Result* results,
                         ExponentHistogram* histograms) const {
         Outcome done = ready();
-        for (int i = 0; i < count && done; ++i)
-            if (!measurable(tensors[i])) done = {Status::unsupported};
+        U32 formats = 0;  // a bit for each that is in the list
+        for (int i = 0; i < count && done; ++i) {
+            if (!measurable(tensors[i])) return {Status::unsupported};
+            formats |= 1u << index_of(tensors[i].dtype);
+        }
         for (int f = 0; f < Measure::kFormats && done; ++f) {
+            if ((formats >> f & 1) == 0) continue;
             const auto take = [&](int i, Job<1>& job) {
                 if (index_of(tensors[i].dtype) != f) return false;
                 job = {{tensors + i}, 1, order, tile_of(kind, cpu::width_of(kDTypes[f]))};

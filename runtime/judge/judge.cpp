@@ -70,7 +70,8 @@ const std::vector<Cell>* cells_by_step(const RunModel& m, const OpRecord& op) {
 std::string place_text(const OpRecord& op) {
     std::string out = op.layer.empty() ? std::string("an unnamed layer") : shown(op.layer);
     out += " " + shown(base_name(op.op));
-    if (op.phase != Phase::unknown) out += " " + std::string(name_of(op.phase));
+    const std::string phase(name_of(op.phase));
+    if (op.phase != Phase::unknown && op.layer != "(" + phase + ")") out += " " + phase;
     return out + " " + std::string(name_of(op.dtype));
 }
 

@@ -58,6 +58,17 @@ bool amplifies(const OpSum& sum, const RunModel& m, double limit) {
            op.input_error > 0 && op.input_error <= clean_limit(op.dtype) && inherited_error(op) >= limit;
 }
 
+// The first step in which the results of the op's layer are off by `limit`, where the map has a column for each step;
+// else the worst step.
+Step first_step_above(const RunModel& m, const OpSum& sum, double limit) {
+    const Step worst = sum.worst_cum.step.known() ? sum.worst_cum.step : sum.first_step;
+    const std::vector<Cell>* const cells = cells_by_step(m, sum.total);
+    if (!cells) return worst;
+    const double floors = floor_ratio(limit, sum.total.dtype);
+    const auto cell = std::ranges::find_if(*cells, [&](const Cell& each) { return each.cum_phi >= floors; });
+    return cell == cells->end() ? worst : Step{cell - cells->begin()};
+}
+
 Finding amplified(const Case& c, const std::vector<const OpSum*>& ops) {
     const OpSum& worst =
         **std::ranges::max_element(ops, {}, [](const OpSum* s) { return inherited_error(s->total); });
@@ -65,10 +76,10 @@ Finding amplified(const Case& c, const std::vector<const OpSum*>& ops) {
     const double error = inherited_error(op);
     const bool fails = error >= c.limits.amplified_fail;
     Finding f = finding_at("MPT013", fails ? Severity::error : Severity::warning, op);
-    f.step = worst.worst_cum.step.known() ? worst.worst_cum.step : worst.first_step;
+    f.limit = fails ? c.limits.amplified_fail : c.limits.amplified_warn;
+    f.step = first_step_above(c.model, worst, f.limit);
     f.rank = worst.worst_cum.rank;
     f.value = error;
-    f.limit = fails ? c.limits.amplified_fail : c.limits.amplified_warn;
     f.unit = "share";
     f.importance = importance::kAmplifiedError(std::min(error, 1.0));
     const std::string layer = op.layer.empty() ? std::string("an unnamed layer") : shown(op.layer);

@@ -22,6 +22,7 @@ constexpr double kArrives = 0.8;
 constexpr double kMasterArrives =
     0.5;  // of a master that a 16-bit copy overwrites in every step, next to nothing
 constexpr std::uint64_t kFewestFrozen = 1024;  // elements over samples, where some might have moved by chance
+constexpr std::uint64_t kFewestSamples = 3;  // of a parameter of a few elements, such as a learnt temperature
 constexpr double kBelowHalfUlp = 0.9;  // share of the unmoved elements from which on rounding is the cause
 
 double share_of(const TensorSum& t) {
@@ -79,9 +80,32 @@ bool names_no_master(const Case& c, const TensorSum& t) {
            share_of(t) > c.limits.stagnation_fail;
 }
 
+bool copies_in(const RunModel& model, DType dtype) {
+    return std::ranges::any_of(model.ops, [&](const OpSum& s) {
+        const std::string name = base_name(s.total.op);
+        return in_optimizer(s.total, dtype) && (name == "copy" || name == "foreach_copy");
+    });
+}
+
+bool has_gradient(const RunModel& model, const TensorSum& t) {
+    return std::ranges::any_of(model.tensors, [&t](const TensorSum& g) {
+        return g.kind == TensorKind::gradient && g.name == t.name && g.last.amax > 0;
+    });
+}
+
+// Whether a parameter of fewer than kFewest elements never moved, although its gradient is not 0. The optimizer adds
+// to it in 16 bits, and with a twin each update is below half an ulp. The samples count, because the elements are few.
+bool never_moved(const RunModel& model, const TensorSum& t) {
+    return t.kind == TensorKind::parameter && t.last.elements < kFewest && t.samples >= kFewestSamples &&
+           t.frozen == t.samples && t.unmoved == t.meant_to_move &&
+           (!is_measured(t) || t.below_half_ulp == t.unmoved) && adds_in(model, t.last.dtype) &&
+           !copies_in(model, t.last.dtype) && has_gradient(model, t);
+}
+
 bool is_stuck(const Case& c, const TensorSum& t) {
     const double limit = c.limits.stagnation_warn;
-    if (!is_low_precision(t.last.dtype) || t.meant_to_move < kFewest) return false;
+    if (!is_low_precision(t.last.dtype)) return false;
+    if (t.meant_to_move < kFewest) return !is_mastered(t) && never_moved(c.model, t);
     if (is_mastered(t)) return is_measured(t) && t.samples >= 2 && arrived(t) < kMasterArrives;
     if (!(share_of(t) > limit)) return false;
     if (is_measured(t)) return arrived(t) < kArrives || stands_unseen(c.model, t, c.limits.stagnation_fail);

@@ -135,4 +135,7 @@ MUTATIONS = {
 }
 
 # Rules that no program on a CPU can reach, and why.
-UNREACHABLE = {"half_to_float": "only softmax kernels of GPUs accept a half input with half_to_float"}
+UNREACHABLE = {
+    "half_to_float": "only softmax kernels of GPUs accept a half input with half_to_float",
+    "dropout_state": "only cuDNN's recurrent layers draw from such a tensor; `torch.recurrent` shows it with a kernel "
+                     "that takes their place"}

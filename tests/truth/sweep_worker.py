@@ -57,6 +57,23 @@ def widened(value):
     return value
 
 
+def fresh(value):
+    """A leaf of this sample alone, with the same layout: backward and a step change a leaf, and samples share them."""
+    if not isinstance(value, torch.Tensor) or not value.requires_grad or not value.is_leaf:
+        return value
+    if value.layout != torch.strided or torch._debug_has_internal_overlap(value) == 1:
+        return value.detach().clone().requires_grad_()
+    copy = torch.empty_strided(value.size(), value.stride(), dtype=value.dtype, device=value.device)
+    return copy.copy_(value.detach()).requires_grad_()
+
+
+def once_each(change):
+    """`change`, which gives the same result for a tensor that a sample has twice."""
+    known = {}
+    return lambda value: known.setdefault(id(value), (value, change(value)))[1] \
+        if isinstance(value, torch.Tensor) else change(value)
+
+
 def backward(outputs):
     """Gradients that are no constant and exact in every dtype."""
     roots = [o for o in tree_flatten(outputs)[0] if floats(o) and o.requires_grad]
@@ -176,8 +193,8 @@ def sweep_samples(options, record, dtype, wide, op, name, form, call):
         return
     for i, sample in enumerate(samples[:options.most or None]):
         def run(sample=sample):
-            if wide:
-                sample = sample.transform(widened)
+            with not_followed(options.twin):
+                sample = sample.transform(once_each(widened if wide else fresh))
             outputs = call(sample)
             given = leaves([sample.input, sample.args, sample.kwargs])
             backward(outputs)

@@ -6,7 +6,7 @@ import functools
 import sys
 import weakref
 
-from . import say, wrappers
+from . import imports, say, wrappers
 
 _DTYPES = {"float64": "fp64", "float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "float8_e4m3fn": "e4m3",
            "float8_e5m2": "e5m2"}
@@ -51,13 +51,16 @@ def _of_sharded(module):
 
 
 class Policies:
-    def __init__(self, torch, ops, scopes):
+    def __init__(self, torch, ops, layers, scopes):
         self._torch = torch
         self._ops = ops
+        self._layers = layers
         self._scopes = scopes
         self._told = set()
         self._hooks = weakref.WeakKeyDictionary()  # DDP module -> name of its communication hook
         self._made = []  # weak references to the DDP modules that were made since the last step
+        self._sharded = []  # the same of FSDP's, inner ones first
+        self._known = weakref.WeakSet()  # FSDP modules whose policies were told
 
     def tell(self, text):
         if text not in self._told:
@@ -70,6 +73,7 @@ class Policies:
         for layer, module in modules:
             text = say.guarded("FSDP policy", _of_sharded, module)
             if text is not None:
+                self._known.add(module)
                 sharded.append((layer, text, module is modules[0][1]))
                 for cls in type(module).__mro__:
                     if cls.__name__ == "FullyShardedDataParallel":
@@ -82,11 +86,22 @@ class Policies:
             self.tell(text if text == usual else f"{text}@{layer}")
 
     def step_is_over(self):
-        """DDP modules that are not called before the first step are no roots that watch mode learns of."""
+        """Modules of DDP and FSDP that are not called before the first step are no roots that watch mode learns of."""
         while self._made:
             module = self._made.pop()()
             if module is not None:
                 self._tell_parallel(module)
+        sharded = []
+        while self._sharded:
+            module = self._sharded.pop()()
+            if module is None or module in self._known:
+                continue
+            if id(module) in self._layers.names:  # it ran before it was sharded
+                sharded.append((self._layers.text(module), module))
+            else:
+                self._layers.learn(module, None)
+        if sharded:
+            self.of_root(sharded)
 
     def _tell_parallel(self, module):
         precision = getattr(module, "mixed_precision", None)
@@ -148,18 +163,34 @@ class Policies:
         cls.__enter__ = say.unseen(__enter__)
 
     def watch_parallel(self, cls):
-        original = cls.__init__
+        self._watch_making(cls, "__init__", lambda module, /, *_, **__: self._made.append(weakref.ref(module)))
+
+    def watch_sharded(self, file):
+        """FSDP1's class."""
+        self._watch_making(file.FullyShardedDataParallel, "__init__",
+                           lambda module, /, *_, **__: self._sharded.append(weakref.ref(module)))
+
+    def watch_fully_shard(self, file):
+        """FSDP2's state, which fully_shard() makes for the module, or the modules, of one call."""
+        def remember(_, modules, *__, **___):
+            each = modules if isinstance(modules, (list, tuple)) else [modules]
+            self._sharded.extend(map(weakref.ref, reversed(each)))
+
+        self._watch_making(file.FSDPState, "init", remember)
+
+    def _watch_making(self, cls, name, remember):
+        original = getattr(cls, name)
 
         @functools.wraps(original)
-        def __init__(module, /, *arguments, **named):  # `module` is a keyword of it, too
+        def make(module, /, *arguments, **named):  # `module` is a keyword of DDP's, too
             try:
                 original(module, *arguments, **named)
             except BaseException as error:
                 say.hide_frame(error)
                 raise
-            say.guarded("DDP", lambda: self._made.append(weakref.ref(module)))
+            say.guarded(cls.__name__, lambda: remember(module, *arguments, **named))
 
-        cls.__init__ = say.unseen(__init__)
+        setattr(cls, name, say.unseen(make))
 
     def watch_hooks(self, cls):
         original = cls.register_comm_hook
@@ -182,9 +213,12 @@ class Policies:
 
 
 def install(torch, ops, known, scopes):
-    policies = Policies(torch, ops, scopes)
+    policies = Policies(torch, ops, known, scopes)
     known.on_root.append(lambda modules: say.guarded("policies", policies.of_root, modules))
     policies.watch_autocast(torch.amp.autocast_mode.autocast)
     policies.watch_parallel(torch.nn.parallel.DistributedDataParallel)
     policies.watch_hooks(torch.nn.parallel.DistributedDataParallel)
+    fsdp = "torch.distributed.fsdp."
+    imports.after(fsdp + "fully_sharded_data_parallel", lambda m: say.guarded("FSDP", policies.watch_sharded, m))
+    imports.after(fsdp + "_fully_shard._fsdp_state", lambda m: say.guarded("FSDP", policies.watch_fully_shard, m))
     return policies

@@ -18,9 +18,9 @@ def model():
 class Adam(torch.optim.Optimizer):
     """Adam with its step counter and, with `averages`, an average of the gradient's norm as tensors of `dtype`."""
 
-    def __init__(self, parameters, dtype, counts=True, averages=False):
+    def __init__(self, parameters, dtype, counts=True, averages=False, anew=False):
         super().__init__(parameters, {"lr": 1e-3})
-        self.dtype, self.counts, self.averages = dtype, counts, averages
+        self.dtype, self.counts, self.averages, self.anew = dtype, counts, averages, anew
 
     @torch.no_grad()
     def step(self):
@@ -30,7 +30,9 @@ class Adam(torch.optim.Optimizer):
                 state.update(m=torch.zeros_like(p), v=torch.zeros_like(p), step=torch.zeros((), dtype=self.dtype))
                 if self.averages:
                     state["norm"] = p.grad.norm().to(self.dtype) * 100
-            if self.counts:
+            if self.anew:
+                state["step"] = state["step"] + 1
+            elif self.counts:
                 state["step"] += 1
             if self.averages:
                 state["norm"].lerp_(p.grad.norm().to(self.dtype), 1e-3)
@@ -57,6 +59,12 @@ def counter(steps, dtype):
     """A step counter: in bf16 it stops at 256."""
     net = model()
     train(Adam(net.parameters(), dtype), net, steps)
+
+
+def counter_anew(steps, dtype):
+    """The same, with a new tensor in each step."""
+    net = model()
+    train(Adam(net.parameters(), dtype, anew=True), net, steps)
 
 
 def average(steps, dtype):
@@ -88,19 +96,21 @@ def logged_norm(steps, dtype):
 
 def epsilon(steps, dtype):
     """A norm in memory that is used again, to which a number is added that is below half of its last place. Healthy in
-    16 bits too, as is a factor that nothing writes."""
-    net = model()
+    16 bits too, as is a factor that nothing writes, and one that grows until 1 is too small for it."""
+    net, exponents = model(), iter(range(steps))
     root, factor = torch.zeros((), dtype=dtype), torch.full((), 256, dtype=dtype)
 
     def clip(net):
         root.copy_(torch.stack([p.grad.norm() for p in net.parameters()]).norm()).add_(1e-6)
+        _ = root + 1e-6, factor + 1e-6, torch.full((), 2.0 ** min(next(exponents), 12), dtype=dtype) + 1
         for p in net.parameters():
             p.grad.mul_((factor.float() / 256 / root.float()).clamp(max=1))
 
     train(torch.optim.SGD(net.parameters(), lr=0.1), net, steps, clip)
 
 
-CASES = {"counter": (counter, 420), "epsilon": (epsilon, 70), "average": (average, 40), "norm": (norm, 4), "logged-norm": (logged_norm, 4)}
+CASES = {"counter": (counter, 420), "counter-anew": (counter_anew, 420), "epsilon": (epsilon, 70),
+         "average": (average, 40), "norm": (norm, 4), "logged-norm": (logged_norm, 4)}
 
 
 def main():

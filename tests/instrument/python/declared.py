@@ -205,6 +205,34 @@ def fsdp():
     return out
 
 
+def late_fsdp():
+    """The wrapper is called from the second step on."""
+    from torch.distributed.fsdp import FullyShardedDataParallel, MixedPrecision
+    from torch.distributed.fsdp.wrap import ModuleWrapPolicy
+    group()
+    out = [one_step(net())]
+    model = FullyShardedDataParallel(net(), mixed_precision=MixedPrecision(torch.bfloat16),
+                                     device_id=torch.device("cpu"), auto_wrap_policy=ModuleWrapPolicy({Block}))
+    return [*out, one_step(model)]
+
+
+def late_fsdp2():
+    """The model is sharded after its first step."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+    group()
+    model = net()
+    out = [one_step(model)]
+    mesh = init_device_mesh("cpu", (1,))
+    for part, policy in ((model.blocks[0], MixedPrecisionPolicy(torch.bfloat16, torch.float32)),
+                         (model, MixedPrecisionPolicy(torch.bfloat16))):
+        fully_shard(part, mesh=mesh, mp_policy=policy)
+    optimizer = sgd(model)
+    model(data()).float().sum().backward()
+    optimizer.step()
+    return out
+
+
 def fsdp2_policy():
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
@@ -289,7 +317,7 @@ def tf32():
 # tf32 is the first in 2.x, because the switches are recorded after the first step of a process.
 IN_BOTH = (parallel, parallel_hook, late_parallel, wrapped_block, frozen_teacher, two_models, other_method, clipping,
            whose_line, loader, autocast, autocast_scripted, saved)
-IN_2 = (fsdp, fsdp2_policy, saved_distributed, compiled_scopes)
+IN_2 = (fsdp, fsdp2_policy, late_fsdp, late_fsdp2, saved_distributed, compiled_scopes)
 
 if __name__ == "__main__":
     main(((tf32,) + IN_BOTH + IN_2) if IS_2 else IN_BOTH)

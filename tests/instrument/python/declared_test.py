@@ -79,15 +79,24 @@ class Declared(ScenarioRuns):
                 "fsdp:param=bf16,reduce=bf16",
                 "fsdp:param=bf16,reduce=fp32,output=bf16,cast_forward_inputs=off@blocks.0"])
 
+    def told_by(self, scenario, mode):
+        """The policies of a scenario alone."""
+        if os.path.exists(self.calls_path):
+            os.remove(self.calls_path)
+        done = self.run_it(os.path.join(HERE, self.FILE), scenario, mode=mode)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        # Each line is [thread, op, ...] but for the name of the scenario.
+        return [call[-1] for call in self.calls() if call[-2] == "policy" and not call[-1].startswith("tf32")]
+
     def test_a_wrapper_that_is_called_later_is_told_in_watch_mode(self):
-        for mode in ("watch", "trajectory"):
-            if os.path.exists(self.calls_path):
-                os.remove(self.calls_path)
-            done = self.run_it(os.path.join(HERE, self.FILE), "late_parallel", mode=mode)
-            self.assertEqual(done.returncode, 0, done.stderr)
-            # Each line is [thread, op, ...] but for the name of the scenario.
-            told = [call[-1] for call in self.calls() if call[-2] == "policy" and not call[-1].startswith("tf32")]
-            self.assertEqual(told, ["ddp"], mode)
+        expected = {"late_parallel": ["ddp"]}
+        if IS_2:
+            expected["late_fsdp"] = ["fsdp:param=bf16,reduce=bf16"]
+            expected["late_fsdp2"] = ["fsdp:param=bf16,reduce=bf16", "fsdp:param=bf16,reduce=fp32@blocks.0"]
+        for scenario, policies in expected.items():
+            for mode in ("watch", "trajectory"):
+                with self.subTest(scenario=scenario, mode=mode):
+                    self.assertEqual(self.told_by(scenario, mode), policies)
 
     def test_switches_are_told_after_the_first_step(self):
         told = [text for calls in self.by_scenario for text in self.values(calls, "policy") if text.startswith("tf32")]

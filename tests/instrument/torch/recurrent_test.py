@@ -11,9 +11,11 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 TRACE = os.path.abspath(os.environ["MP_TRACE"])
 PYTHON = os.path.abspath(sys.argv.pop(1))
+TEST_ADAPTERS = os.path.join(os.path.dirname(os.path.dirname(TRACE)), "test-adapters")
 
 PROGRAM = r"""
 import sys, torch
@@ -74,13 +76,13 @@ class DropoutState(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout
 
-    def traced(self, mode, precision="low", dropout="0.5"):
+    def traced(self, mode, precision="low", dropout="0.5", options=()):
         """(the losses of the twin, those of the fp32 run, the report): the output is the untraced one."""
         words = ["program.py", precision, dropout]
         with tempfile.TemporaryDirectory() as folder:
             plain = self.run_in(folder, PYTHON, *words)
             fp32 = self.run_in(folder, PYTHON, "program.py", "fp32", dropout)
-            traced = self.run_in(folder, TRACE, "-q", "--mode", mode, "-o", "run", "--", PYTHON, *words)
+            traced = self.run_in(folder, TRACE, "-q", "--mode", mode, *options, "-o", "run", "--", PYTHON, *words)
             self.assertEqual(traced, plain)
             report = json.loads(self.run_in(folder, TRACE, "report", "run", "--json", "-"))
         self.assertEqual(len(report["steps"]), 4)
@@ -91,6 +93,11 @@ class DropoutState(unittest.TestCase):
         twin, fp32, report = self.traced("trajectory", "fp32")
         self.assertEqual(twin, fp32)
         self.assertEqual(report["coverage"]["failed"], 0)
+
+    def test_without_its_rule_the_twin_moves_the_state_of_the_run(self):
+        with mock.patch.dict(os.environ, {"MP_TRACE_TEST_DISABLE_RULE": "dropout_state"}):
+            with self.assertRaisesRegex(AssertionError, "state 11"):
+                self.traced("trajectory", "fp32", options=("--adapters", TEST_ADAPTERS))
 
     def test_without_dropout_the_twin_of_16_bits_is_the_fp32_run(self):
         twin, fp32, report = self.traced("trajectory", dropout="0")

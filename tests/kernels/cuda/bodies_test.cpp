@@ -55,6 +55,8 @@ TEST_F(CudaBodies, ReturnWhatTheCpuReturnsForAllSizesAndData) { checks.sizes_and
 
 TEST_F(CudaBodies, AgreeOnEveryShortPattern) { checks.every_short_pattern(); }
 
+TEST_F(CudaBodies, AgreeOnTenMillionPatternsOfFp32) { checks.patterns_of_fp32(10'000'000); }
+
 TEST_F(CudaBodies, ReadEveryLayout) { checks.layouts(); }
 
 TEST_F(CudaBodies, FindTheFirstOffender) { checks.offenders(300001); }

@@ -371,6 +371,23 @@ TEST(Judge, MPT013AmplifiedError) {
     EXPECT_THAT(f.advice, HasSubstr("fp32"));
 }
 
+// The error is largest in step 2, and beyond the limit from step 1 on.
+TEST(Judge, MPT013TheFirstStepAboveTheLimit) {
+    RunModel m = healthy();
+    m.ops.push_back(op_sum("head", "aten::addmm", Phase::forward, DType::bf16, 1, 20));
+    m.ops.push_back(amplified("aten::sin", 0.002, 0.28, 6));
+    const auto off_by = [](double error) {
+        return Cell{.cum_phi = static_cast<float>(floor_ratio(error, DType::bf16))};
+    };
+    m.map.push_back({"attention", Phase::forward, 6, {off_by(0.2), off_by(0.22), off_by(0.3)}});
+    EXPECT_EQ(judge(m).findings.at(0).step, Step{1});
+    m.map.back().cells.resize(1);
+    EXPECT_EQ(judge(m).findings.at(0).step, Step{2}) << "the worst, where none is";
+    m.map.back().cells = {off_by(0.3)};
+    m.column_steps = 2;
+    EXPECT_EQ(judge(m).findings.at(0).step, Step{2}) << "a column is not a step";
+}
+
 TEST(Judge, MPT013IsSilentWithoutAmplification) {
     RunModel m = healthy();
     m.ops.push_back(op_sum("head", "aten::addmm", Phase::forward, DType::bf16, 1, 20));

@@ -170,6 +170,52 @@ TEST(Judge, MPT040WithoutATwin) {
         << "how far it should have moved is not known";
 }
 
+// A temperature that the model learns, in fp16: one element that no update moves.
+RunModel of_a_temperature() {
+    RunModel m = healthy();
+    TensorSum t = stuck("logit_scale", 1, 0);
+    t.last.elements = 1;
+    t.samples = t.frozen = t.meant_to_move = t.unmoved = t.below_half_ulp = 3;
+    TensorSum gradient = tensor_sum(TensorKind::gradient, "logit_scale", t.last.dtype);
+    gradient.last.amax = 2.7;
+    m.tensors = {t, gradient};
+    m.ops.push_back(op_sum("(optimizer)", "aten::addcdiv_", Phase::optimizer, t.last.dtype, 1, 9));
+    return m;
+}
+
+TEST(Judge, MPT040AParameterOfOneElement) {
+    RunModel m = of_a_temperature();
+    const Judgement j = judge(m);
+    ASSERT_EQ(j.findings.size(), 1u) << text_of(j);
+    EXPECT_EQ(j.findings[0].severity, Severity::error);
+    EXPECT_EQ(j.findings[0].layer, "logit_scale");
+    EXPECT_THAT(j.findings[0].message, HasSubstr("1 parameter never moved"));
+    m.tensors[0].wanted_squares = m.tensors[0].moved_dot = 0, m.tensors[0].below_half_ulp = 0;
+    m.mode = Mode::watch;
+    EXPECT_NE(find(judge(m), "MPT040"), nullptr) << "without a twin too";
+}
+
+TEST(Judge, MPT040AParameterOfOneElementMayStay) {
+    const auto silent = [](const char* why, auto change) {
+        RunModel m = of_a_temperature();
+        change(m);
+        EXPECT_EQ(text_of(judge(m)), "") << why;
+    };
+    silent("two samples", [](RunModel& m) { m.tensors[0].samples = m.tensors[0].frozen = 2; });
+    silent("it moved once", [](RunModel& m) { m.tensors[0].frozen = m.tensors[0].unmoved = 2; });
+    silent("one update was larger", [](RunModel& m) { m.tensors[0].below_half_ulp = 2; });
+    silent("no gradient", [](RunModel& m) { m.tensors[1].last.amax = 0; });
+    silent("rounded by a copy", [](RunModel& m) {
+        m.ops.push_back(m.ops.back());
+        m.ops.back().total.op = "aten::copy_";
+    });
+    silent("updates are added in fp32", [](RunModel& m) { m.ops.back().total.dtype = DType::fp32; });
+    silent("it has a master", [](RunModel& m) {
+        m.tensors[0].mastered = 3;
+        m.tensors[0].moved_dot = m.tensors[0].wanted_squares;
+    });
+}
+
 TEST(Judge, MPT040LostWeightDecay) {
     RunModel m = healthy();
     m.ops.push_back(op_sum("(optimizer)", "aten::mul_", Phase::optimizer, DType::bf16, 0.9, 9));
