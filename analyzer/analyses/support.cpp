@@ -20,8 +20,8 @@ char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + '
 
 bool is_statistic(const Operand& value) { return value.stat > Stat::sum; }
 
-// An error needs a dtype that runs, and so does a warning where Python could show it: what only a caller who passes half
-// makes true is a note.
+// An error needs a dtype that runs, and so does a warning where Python could show it: what only a caller who passes
+// half makes true is a note.
 void weigh(HalfEvidence evidence, Finding& finding) {
     if (evidence.runs == HalfRuns::proven) return;
     finding.severity =

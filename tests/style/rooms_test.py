@@ -31,7 +31,7 @@ FENCED = [
 # Files of a large room, from the bottom up: a file includes only from rows above its own. Names without ending.
 LAYERS = {
     "analyzer/driver": """
-        discover front_ends judge output policy_command pool python_scan
+        discover front_ends judge output policy_command pool python_scan torch_pin
         merge options python_reach real_front_ends
         plan
         units
