@@ -113,6 +113,14 @@ bool Paths::is_open_question(const Frame& frame, const Operand& loss) const {
     return callee && (mask(*callee) & mask_of(scale));
 }
 
+// scaler.scale(torch.zeros(1).mean()), so that the scaler makes its scale: no loss.
+static bool is_of_zeros(const Function& f, const Call& scale) {
+    const Call* made = scale.args.empty() ? nullptr : call_of(f, scale.args.back());
+    while (made && (made->op.name() == "mean" || made->op.name() == "sum") && !made->args.empty())
+        made = call_of(f, made->args.front());
+    return made && made->name.str() == "torch.zeros";
+}
+
 void Paths::step(Frame& frame, std::uint32_t block, const Item& item, PathState& state) {
     const Function& f = *frame.function;
     const Call& c = f.calls[static_cast<std::size_t>(item.call)];
@@ -130,7 +138,7 @@ void Paths::step(Frame& frame, std::uint32_t block, const Item& item, PathState&
     switch (e.kind) {
         case scale: {
             const Symbol key = canonical(frame, e.subject);
-            if (disabled(key, state)) break;
+            if (disabled(key, state) || is_of_zeros(f, c)) break;
             slot(state, key).pending.push_back({result, here, false, block});
             note_use(frame, key, state);
             break;

@@ -219,13 +219,25 @@ bool may_make_optimizer(std::string_view name) {
            is_of_library(name);
 }
 
-// FusedAdam(..., master_weights=True), AdamW8bit(..., bf16_stochastic_round=True)
+// FusedAdam(..., master_weights=True), AdamW8bit(..., bf16_stochastic_round=True), AnyPrecisionAdamW(...,
+// use_kahan_summation=True)
 bool keeps_rest(const Call& call) {
     return std::ranges::any_of(call.args, [](const Operand& o) {
         const std::string_view keyword = o.keyword.str();
-        return keyword == "master_weights" || keyword == "bf16_stochastic_round" || keyword == "use_kahan" ||
-               keyword == "kahan_sum";
+        return keyword == "master_weights" || keyword == "bf16_stochastic_round" ||
+               (mentions(keyword, "kahan") && !is_false(&o));
     });
+}
+
+// trainer.predict(data) alone: this Trainer takes no step.
+bool only_predicts(const Function& f, const Call& trainer) {
+    const Symbol name = trainer.result.name;
+    const auto calls = [&](std::string_view method) {
+        return std::ranges::any_of(f.calls, [&](const Call& call) {
+            return leaf(call.name.str()) == method && !call.args.empty() && call.args[0].name == name;
+        });
+    };
+    return !name.empty() && (calls("predict") || calls("evaluate")) && !calls("train");
 }
 
 // The program's own trainers, and its optimizers that write the parameters in place and do nothing that would keep
@@ -323,7 +335,7 @@ public:
         const Operand* settings = is_own ? keyword_argument(call, "args") : argument(call, 1, "args");
         const Call* made = settings ? call_of(f, *settings) : nullptr;
         if (!model || !made || !is_settings(leaf(made->name.str()))) return;
-        if (has_unpacked(*made) || has_unpacked(call)) return;
+        if (has_unpacked(*made) || has_unpacked(call) || only_predicts(f, call)) return;
         if (is_given(call, "peft_config") || is_given(call, "optimizers")) return;
         if (is_given(*made, "deepspeed") || is_given(*made, "fsdp")) return;
         const ModuleDType found = modules_.of_module(f, *model, call);
