@@ -5,9 +5,15 @@
 // Why    The numbers are 65536 times too large, or infinite although the step would be skipped. A
 //        penalty without the scale underflows in its fp16 backward.
 // Fix    After unscale_; for a penalty scale its outputs, divide the gradients by get_scale().
-// Silent After unscale_, where the scale was read, with disabled scalers.
+// Silent After unscale_, where the scale was read, with disabled scalers; a test for overflows in a function that takes
+//        no step and returns nothing; a penalty whose outputs are computed outside of every region.
 // Tests  testdata/lint/MP209.md, tests/analyzer/rules/scaled_grad_inspection_test.cpp
 
+#include <algorithm>
+#include <string_view>
+
+#include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/dataflow.hpp"
 #include "analyzer/analyses/protocol.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/rules/rule.hpp"
@@ -19,8 +25,38 @@ namespace {
 // torch.isnan(p.grad).any(): to leave the step out, as step() of the scaler does by itself.
 bool asks_for_overflow(const Call& call) { return traits_of(leaf(call.name.str())).has(Trait::finite_test); }
 
+// Whether the function can leave a step out: it takes steps, or its caller learns what it found.
+bool may_skip_steps(const Function& f) {
+    return !f.returned.empty() || std::ranges::any_of(f.calls, [](const Call& call) {
+        return leaf(call.name.str()).find("step") != std::string_view::npos;
+    });
+}
+
+// Whether what the value is computed from runs outside of every region, here or in each caller: the graph is fp32.
+bool is_made_outside(const RuleContext& context, const Function& f, const Operand& value) {
+    bool made = false, inside = false;
+    derives_from(f, value, [&](const Operand& from) {
+        const Call* const call = call_of(f, from);
+        made = made || call;
+        inside = inside || (call && context.program.enabled_context(f, *call));
+        return inside;
+    });
+    return made && !inside;
+}
+
+bool is_penalty_in_fp32(const RuleContext& context, const Function& f, const Call& gradient) {
+    if (context.program.enabled_context(f, gradient)) return false;
+    const auto callers = context.program.callers(f.usr);
+    if (callers.empty()) return !gradient.args.empty() && is_made_outside(context, f, gradient.args[0]);
+    return std::ranges::all_of(callers, [&](const Call* call) {
+        const Function* const caller = context.program.owner(*call);
+        return caller && !call->args.empty() && is_made_outside(context, *caller, call->args[0]);
+    });
+}
+
 void check(const RuleContext& context, Findings& out) {
     for (const Violation& v : violations_of(context, Defect::grads_inspected)) {
+        if (asks_for_overflow(v.at.call()) && !may_skip_steps(*v.at.function)) continue;
         const std::string scale =
             "the loss scale of " + shown(protocol_of(context).scaler_in(*v.at.function), "the scaler");
         const bool asks = asks_for_overflow(v.at.call());
@@ -39,6 +75,7 @@ void check(const RuleContext& context, Findings& out) {
         emit(context, *v.at.function, std::move(made), out);
     }
     for (const Violation& v : violations_of(context, Defect::penalty_unscaled)) {
+        if (is_penalty_in_fp32(context, *v.at.function, v.at.call())) continue;
         Finding made{.rule = "MP209",
                      .severity = Severity::warning,
                      .span = v.at.call().span,
