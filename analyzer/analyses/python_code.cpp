@@ -208,6 +208,8 @@ CodeKind code_kind(std::string_view path) {
     constexpr std::array<std::string_view, 15> kCopies{
         "third_party", "third-party", "thirdparty", "3rdparty", "3rd_party", "3rd-party", "3rd", "vendor",
         "vendored",    "externals",   "submodules", "cutlass",  "cute",      "thrust",    "cub"};
+    constexpr std::array<std::string_view, 6> kRetired{"archive",  "archived", "deprecated",
+                                                       "obsolete", "backup",   "backups"};
     const auto in_any = [path](std::span<const std::string_view> folders) {
         return std::ranges::any_of(folders, [path](std::string_view f) { return has_component(path, f); });
     };
@@ -220,6 +222,7 @@ CodeKind code_kind(std::string_view path) {
     const bool tries = stem != "test" && has_word(stem, kTried) && !has_word(stem, kTrains);
     if (tries || stem.starts_with("test_") || stem.ends_with("_test") || stem == "conftest" || in_any(kTests))
         return CodeKind::test;
+    if (in_any(kRetired)) return CodeKind::retired;
     if (in_any(kCopies) || is_in_release(path) || is_built(path)) return CodeKind::vendored;
     const bool is_script = file.ends_with(".py") || file.ends_with(".ipynb");
     const bool measures = stem == "bench" || stem.ends_with("_bench") || stem.ends_with("_benchmark") ||

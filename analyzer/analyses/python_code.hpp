@@ -13,14 +13,14 @@
 namespace mp::lint {
 
 // Tests compare precisions on purpose, benchmarks run without a training to protect, and a copy of another project
-// (third_party/cutlass) is mended there.
-enum class CodeKind : std::uint8_t { product, test, benchmark, vendored };
+// (third_party/cutlass) is mended there. What is put away (archive/, deprecated/) is kept as it was.
+enum class CodeKind : std::uint8_t { product, test, benchmark, vendored, retired };
 CodeKind code_kind(std::string_view path);
 // The same of a file of the program: directories above the project do not count, and a copy of a well-known library in
 // a place where its own repository does not have it is known by its layout (model/llava/train/train.py). To ask for one
 // file again and again, as loops over functions do, costs nothing.
 CodeKind code_kind(const RuleContext&, Symbol file);
-// One level lower in benchmarks; a note in tests, where nearly every finding is what the test is about, and in copies.
+// A note in all code but the product.
 Severity severity_in(CodeKind, Severity);
 
 bool is_header(std::string_view path);  // .h .hh .hpp .hxx .cuh

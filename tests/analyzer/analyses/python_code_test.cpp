@@ -22,11 +22,29 @@ TEST(PythonCode, TestsAndBenchmarksAreKnownByTheirPath) {
           "flash-attention-2.8.0/flash_attn/ref.py", "deps/cub-v1.17/block.cuh", "/p/build/lib/net/train.py",
           "build/lib.linux-x86_64-cpython-312/net/train.py"})
         EXPECT_EQ(code_kind(path), CodeKind::vendored) << path;
-    for (const std::string_view path :
-         {"/p/latest/a.py", "/p/testdata/a.py", "/p/contest.py", "/p/train.py", "kit-2/train.py", "gpt-2.py",
-          "release-notes/train.py", "a-1./train.py", "2.0/train.py", "build/train.py",
-          "/p/build/library/train.py", "rebuild/lib/train.py", "examples/train.py", "baselines/a.ipynb",
-          "checkpoint.py", "test.py", "train_and_test_all.py", "main_check.py", "baseline_train.py"})
+    for (const std::string_view path : {"/p/archive/train.py", "deprecated/a.ipynb", "backup/src/a.cu"})
+        EXPECT_EQ(code_kind(path), CodeKind::retired) << path;
+    for (const std::string_view path : {"/p/latest/a.py",
+                                        "/p/testdata/a.py",
+                                        "/p/contest.py",
+                                        "/p/train.py",
+                                        "kit-2/train.py",
+                                        "gpt-2.py",
+                                        "archives.py",
+                                        "archiver/train.py",
+                                        "release-notes/train.py",
+                                        "a-1./train.py",
+                                        "2.0/train.py",
+                                        "build/train.py",
+                                        "/p/build/library/train.py",
+                                        "rebuild/lib/train.py",
+                                        "examples/train.py",
+                                        "baselines/a.ipynb",
+                                        "checkpoint.py",
+                                        "test.py",
+                                        "train_and_test_all.py",
+                                        "main_check.py",
+                                        "baseline_train.py"})
         EXPECT_EQ(code_kind(path), CodeKind::product) << path;
 }
 
