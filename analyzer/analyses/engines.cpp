@@ -287,6 +287,16 @@ bool is_hf_trainer(std::string_view class_name) {
            leaf(class_name).ends_with("Trainer");
 }
 
+bool only_predicts(const Function& f, const Call& trainer) {
+    const Symbol name = trainer.result.name;
+    const auto calls = [&](std::string_view method) {
+        return std::ranges::any_of(f.calls, [&](const Call& call) {
+            return leaf(call.name.str()) == method && !call.args.empty() && call.args[0].name == name;
+        });
+    };
+    return !name.empty() && (calls("predict") || calls("evaluate")) && !calls("train");
+}
+
 bool asks_for_fp16(const Function& f, const Call& arguments) {
     const Operand* const asked = keyword_argument(arguments, "fp16");
     const Call* const found = asked ? call_of(f, *asked) : nullptr;

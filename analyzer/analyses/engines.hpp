@@ -56,6 +56,9 @@ bool is_hf_trainer(std::string_view class_name);
 // TrainingArguments(fp16=True), or fp16=torch.cuda.is_available().
 bool asks_for_fp16(const Function&, const Call& arguments);
 
+// The Trainer that the call makes takes no step: trainer.predict(data) alone.
+bool only_predicts(const Function&, const Call& trainer);
+
 // A function that sets its model to eval() and never to train() runs it, whatever trains elsewhere.
 bool only_runs(const Function&);
 // Nothing that calls the function, and nothing that runs from there, trains. False where no call is known.

@@ -229,17 +229,6 @@ bool keeps_rest(const Call& call) {
     });
 }
 
-// trainer.predict(data) alone: this Trainer takes no step.
-bool only_predicts(const Function& f, const Call& trainer) {
-    const Symbol name = trainer.result.name;
-    const auto calls = [&](std::string_view method) {
-        return std::ranges::any_of(f.calls, [&](const Call& call) {
-            return leaf(call.name.str()) == method && !call.args.empty() && call.args[0].name == name;
-        });
-    };
-    return !name.empty() && (calls("predict") || calls("evaluate")) && !calls("train");
-}
-
 // The program's own trainers, and its optimizers that write the parameters in place and do nothing that would keep
 // what the rounding loses: no fp32 copy, no random bits, no compensation.
 class OwnClasses {
