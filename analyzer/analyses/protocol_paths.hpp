@@ -153,6 +153,7 @@ private:
     void on_zero_grad(PathState&) const;
     bool plain_is_proven(const Frame&, const Call& step, const ScalerState&, const PathState&);
     bool scales_after(const Frame&, const Call& step, const PathState&);
+    bool may_update_as_it_steps(const Site& step);
     bool is_beside_another(const Frame&, const ScalerState&, const PathState&);
     void report(Violation);
     bool may_be_settled_elsewhere(const Violation&) const;

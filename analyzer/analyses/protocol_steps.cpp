@@ -281,6 +281,27 @@ void Paths::on_unscale(Frame& frame, std::uint32_t block, const Item& item, Path
     open(s, Duty::finish, block, here);
 }
 
+// `if i % 4 == 0: step(a)` and later `if i % 4 == 0: step(b); update()`: both stand behind branches on what changes
+// from round to round, which may be one condition.
+bool Paths::may_update_as_it_steps(const Site& step) {
+    const Function& f = *step.function;
+    const Body& where = body(f);
+    const auto is_behind_branch = [&](std::uint32_t block, std::uint32_t beside) {
+        const auto is_open = [](const Edge& e) { return !e.raises && e.condition.empty(); };
+        while (block != 0 && !dominates(where, block, beside)) {
+            block = where.flow.dominator(block);
+            if (block >= f.flow.size()) return false;
+            if (f.flow[block].to.size() > 1 && std::ranges::any_of(f.flow[block].to, is_open)) return true;
+        }
+        return false;
+    };
+    const std::uint32_t stepped = step.call().block;
+    return std::ranges::any_of(f.calls, [&](const Call& call) {
+        return roles_.event(f, call).kind == update && is_behind_branch(call.block, stepped) &&
+               is_behind_branch(stepped, call.block);
+    });
+}
+
 // Two models with a scaler each: this one steps in the function of the plain backward and scales nothing there, the
 // other one does on every way.
 bool Paths::is_beside_another(const Frame& frame, const ScalerState& s, const PathState& state) {
@@ -343,7 +364,8 @@ void Paths::on_scaler_step(Frame& frame, std::uint32_t block, const Item& item, 
     const Obligation& duty = s.duty(Duty::update);
     const bool guarded = duty.skipped && scalers_.enabled(*root_, key).always != Switch::on;
     for (const Stepped& t : s.stepped)
-        if (t.optimizer == optimizer && t.again && !optimizer.empty() && duty.due() && !guarded)
+        if (t.optimizer == optimizer && t.again && !optimizer.empty() && duty.due() && !guarded &&
+            !may_update_as_it_steps(t.site))
             report({Defect::no_update, t.site, here, {}, key, optimizer});
     if (s.early_update.known() && !s.scaled.known())
         report({Defect::update_first, s.early_update, s.early_scaled, here, key, optimizer});
