@@ -15,7 +15,7 @@ namespace mp::lint {
 enum class HalfRuns : std::uint8_t {
     proven,    // the code has no wider variant, its caller takes this one alone, or Python passes half
     possible,  // the dtype is chosen at run time, and the run has no Python that could show which
-    unshown,   // nothing but a test or a try-out passes half, or the wide variant alone is called
+    unshown,  // no Python is known to pass half, only a test or a try-out does, or the wide variant alone is called
 };
 
 struct HalfEvidence {
