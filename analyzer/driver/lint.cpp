@@ -117,7 +117,7 @@ public:
         const Result<Plan> plan = timed("discover", [&] { return make_plan(options_, parts_); });
         if (!plan) return plan.error();
         root_ = root_of(*plan, options_);
-        torch_ = parse_torch_version(plan->torch).value_or(TorchVersion{});
+        torch_ = plan->torch;
 
         rules_ = select_rules(parts_.rules, options_.select, options_.ignore);
         for (const Rule* rule : rules_) {

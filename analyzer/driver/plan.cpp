@@ -269,9 +269,9 @@ Result<Plan> make_plan(const LintOptions& options, const FrontEnds& parts) {
     add_python(plan, *found, parts);
 
     plan.project_root = find_root(start_directory(options));
-    plan.torch = !options.torch.empty()
-                     ? options.torch
-                     : pinned_torch(plan.project_root.empty() ? start_directory(options) : plan.project_root);
+    plan.torch = parse_torch_version(options.torch).value_or(TorchVersion{});
+    if (options.torch.empty())
+        plan.torch = pinned_torch(plan.project_root.empty() ? start_directory(options) : plan.project_root);
     for (const CompileCommand& c : plan.commands) {
         // Facts of a file outside the root would be dropped as foreign code.
         const bool inside = !relative_path(c.file, plan.project_root).starts_with('/');

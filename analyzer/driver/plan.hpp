@@ -7,6 +7,7 @@
 #include "analyzer/driver/discover.hpp"
 #include "analyzer/driver/front_ends.hpp"
 #include "analyzer/driver/options.hpp"
+#include "kernels/numerics/torch_policies.hpp"
 
 namespace mp::lint {
 
@@ -27,7 +28,7 @@ struct Plan {
     std::vector<std::string> warnings;
     std::string project_root;  // nearest parent of the first input that contains .git; may be empty
     std::string database;      // the one in use; empty: none
-    std::string torch;  // the version asked for, by the user or by the program's requirements; may be empty
+    TorchVersion torch;        // that the user, or else the program's requirements ask for; may be unknown
 
     // The command for a file that is not in the database: the command of a neighbour, else the default.
     std::function<CompileCommand(const std::string&)> fallback;

@@ -63,7 +63,9 @@ std::string key_of(const Plan& plan, const LintOptions& options, const std::vect
                                    own_binary(),
                                    options.working_directory,
                                    plan.project_root,
-                                   plan.torch,
+                                   options.torch,
+                                   std::to_string(plan.torch.major),
+                                   std::to_string(plan.torch.minor),
                                    options.device,
                                    options.inference.value_or(false) ? "inference" : "training"};
     auto add = [&parts](std::string_view what, const std::vector<std::string>& list) {

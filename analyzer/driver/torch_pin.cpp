@@ -1,13 +1,18 @@
 #include "analyzer/driver/torch_pin.hpp"
 
+#include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <regex>
+#include <string_view>
+
+#include "kernels/base/files.hpp"
+#include "kernels/base/words.hpp"
 
 namespace mp::lint {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::uint64_t kLargest = std::uint64_t{1} << 20;
 
 bool holds_requirements(const fs::path& file) {
     const std::string name = file.filename().string(), end = file.extension().string();
@@ -16,24 +21,42 @@ bool holds_requirements(const fs::path& file) {
     return name == "pyproject.toml";
 }
 
+std::string_view without_blanks(std::string_view text) {
+    text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
+    return text;
+}
+
+// "torch==2.2.0" somewhere in the line; in a conda environment "- pytorch=2.2" too. Unknown for other lines.
+TorchVersion pinned_by(std::string_view line, bool is_conda) {
+    line = without_blanks(line);
+    if (line.starts_with('#') || (is_conda && !line.starts_with('-'))) return {};
+    constexpr std::string_view kName = "torch";
+    for (std::size_t at = line.find(kName); at != line.npos; at = line.find(kName, at + 1)) {
+        std::string_view before = line.substr(0, at), after = without_blanks(line.substr(at + kName.size()));
+        if (is_conda && before.ends_with("py")) before.remove_suffix(2);
+        const bool begins = before.empty() || std::string_view(" \t\"'").find(before.back()) != before.npos;
+        const std::string_view equals = after.substr(0, after.starts_with("==") ? 2 : 1);
+        if (!begins || (equals != "==" && !(is_conda && equals == "="))) continue;
+        after.remove_prefix(equals.size());
+        if (const auto version = parse_torch_version(without_blanks(after))) return *version;
+    }
+    return {};
+}
+
 }  // namespace
 
-std::string pinned_torch(const std::string& folder) {
-    static const std::regex kPin(R"re(^(?:.*[\s"'])?torch\s*==\s*(\d+\.\d+).*)re");
-    static const std::regex kCondaPin(R"re(^\s*-\s*["']?(?:py)?torch\s*==?\s*(\d+\.\d+).*)re");
-    std::string pin;
+TorchVersion pinned_torch(const std::string& folder) {
+    TorchVersion pin;
     std::error_code failed;
     for (const fs::directory_entry& entry : fs::directory_iterator(folder, failed)) {
-        if (!holds_requirements(entry.path())) continue;
+        std::string text;
+        if (!holds_requirements(entry.path()) || !read_file(entry.path().string(), text, kLargest)) continue;
         const bool is_conda = entry.path().extension().string().starts_with(".y");
-        std::ifstream file(entry.path());
-        for (std::string line; std::getline(file, line);) {
-            std::smatch found;
-            const bool is_comment = line.find_first_not_of(" \t") == line.find('#');
-            if (is_comment || line.find("torch") == std::string::npos) continue;
-            if (!std::regex_match(line, found, is_conda ? kCondaPin : kPin)) continue;
-            if (!pin.empty() && pin != found.str(1)) return {};
-            pin = found.str(1);
+        for (std::string_view rest = text; !rest.empty();) {
+            const TorchVersion version = pinned_by(next_line(rest), is_conda);
+            if (!version.known()) continue;
+            if (pin.known() && pin != version) return {};
+            pin = version;
         }
     }
     return pin;

@@ -1,5 +1,7 @@
 #include "analyzer/driver/torch_pin.hpp"
 
+#include <sys/stat.h>
+
 #include "tests/analyzer/driver/temporary_tree.hpp"
 
 namespace mp::lint {
@@ -7,9 +9,13 @@ namespace {
 
 class TorchPin : public TemporaryTree {
 protected:
+    std::string pinned() const {
+        const TorchVersion found = pinned_torch(path());
+        return found.known() ? std::to_string(found.major) + "." + std::to_string(found.minor) : "";
+    }
     std::string pinned_by(const std::string& file, const std::string& text) {
         write(file, text);
-        const std::string found = pinned_torch(path());
+        const std::string found = pinned();
         std::filesystem::remove(path(file));
         return found;
     }
@@ -30,7 +36,15 @@ TEST_F(TorchPin, WhatAllowsOthersSaysNothing) {
     EXPECT_EQ(pinned_by("environment.yml", "  - pytorch-cuda=11.8\n"), "");
     EXPECT_EQ(pinned_by("pyproject.toml", "torch = \"2.2.0\"\n"), "") << "2.2.0 and newer";
     EXPECT_EQ(pinned_by("notes.txt", "torch==2.0"), "");
-    EXPECT_EQ(pinned_torch(path("absent")), "");
+    EXPECT_FALSE(pinned_torch(path("absent")).known());
+}
+
+TEST_F(TorchPin, WhatIsNoListOfRequirementsIsLeft) {
+    EXPECT_EQ(pinned_by("requirements.txt", std::string(500'000, 'x') + " torch==2.0"), "2.0")
+        << "a long line";
+    EXPECT_EQ(pinned_by("requirements.txt", std::string(2 << 20, '\n') + "torch==2.0"), "") << "too large";
+    ASSERT_EQ(::mkfifo(path("requirements.txt").c_str(), 0600), 0);
+    EXPECT_EQ(pinned(), "") << "nobody writes to it";
 }
 
 TEST_F(TorchPin, FilesThatDifferSayNothing) {
