@@ -144,8 +144,6 @@ void mark_used(const Program& program, std::vector<Engine>& engines) {
     };
     if (std::ranges::none_of(engines, is_policy_engine)) return;
     bool open = false;  // some module gets a policy that is not followed
-    // Functions alone give modules such policies. The facts tell which objects of a module a function names.
-    bool in_functions = true;
     std::vector<const Call*> used;
     std::vector<Symbol> named;  // of another file: policies.bf16
     for (const Function* f : program.functions()) {
@@ -159,19 +157,18 @@ void mark_used(const Program& program, std::vector<Engine>& engines) {
             else if (!policy->refers.empty())
                 named.push_back(policy->refers);
             else
-                open = true, in_functions = in_functions && !is_statements(*f);
+                open = true;
         }
     }
     for (Engine& made : engines) {
         if (!is_policy_engine(made)) continue;
-        const bool direct = std::ranges::find(used, made.call) != used.end();
-        const bool by_name = std::ranges::any_of(
-            named, [&](Symbol name) { return leaf(name.str()) == leaf(made.call->result.name.str()); });
-        const bool never_named =
-            in_functions && is_statements(*made.function) && !is_handed_on(program, [&](Symbol taken) {
-                return leaf(taken.str()) == leaf(made.call->result.name.str());
-            });
-        made.used = direct || by_name ? Switch::on : open && !never_named ? Switch::unknown : Switch::off;
+        const std::string_view name = leaf(made.call->result.name.str());
+        const auto is_it = [&](Symbol other) { return leaf(other.str()) == name; };
+        const bool given =
+            std::ranges::find(used, made.call) != used.end() || std::ranges::any_of(named, is_it);
+        // The facts tell which objects of a module its code names.
+        const bool spare = !name.empty() && is_statements(*made.function) && !is_handed_on(program, is_it);
+        made.used = given ? Switch::on : open && !spare ? Switch::unknown : Switch::off;
         if (only_runs(*made.function)) made.used = Switch::off;
     }
 }
@@ -289,12 +286,19 @@ bool is_hf_trainer(std::string_view class_name) {
 
 bool only_predicts(const Function& f, const Call& trainer) {
     const Symbol name = trainer.result.name;
-    const auto calls = [&](std::string_view method) {
-        return std::ranges::any_of(f.calls, [&](const Call& call) {
-            return leaf(call.name.str()) == method && !call.args.empty() && call.args[0].name == name;
-        });
-    };
-    return !name.empty() && (calls("predict") || calls("evaluate")) && !calls("train");
+    if (name.empty() || name.str().find('.') != std::string_view::npos) return false;
+    bool predicts = false;
+    for (const Call& call : f.calls)
+        for (const Operand& value : call.args) {
+            if (value.name != name) continue;
+            const std::string_view method = leaf(call.name.str());
+            const bool asks = call.kind == CallKind::method && &value == &call.args.front() &&
+                              !mentions(method, "train") && !mentions(method, "search");
+            if (!asks) return false;  // it trains, or another function may
+            predicts = predicts || method == "predict" || method == "evaluate";
+        }
+    const auto is_it = [&](const Operand& value) { return value.name == name; };
+    return predicts && std::ranges::none_of(f.returned, is_it);
 }
 
 bool asks_for_fp16(const Function& f, const Call& arguments) {

@@ -56,7 +56,7 @@ bool is_hf_trainer(std::string_view class_name);
 // TrainingArguments(fp16=True), or fp16=torch.cuda.is_available().
 bool asks_for_fp16(const Function&, const Call& arguments);
 
-// The Trainer that the call makes takes no step: trainer.predict(data) alone.
+// The Trainer that the call makes takes no step: trainer.predict(data) alone, and no other function gets it.
 bool only_predicts(const Function&, const Call& trainer);
 
 // A function that sets its model to eval() and never to train() runs it, whatever trains elsewhere.

@@ -46,6 +46,14 @@ bool is_before_loop(const Site& backward, const Site& step) {
     return backward.function == step.function && backward.call().loop_depth < step.call().loop_depth;
 }
 
+// scaler.scale(torch.zeros(1).mean()), so that the scaler makes its scale: no loss.
+bool is_of_zeros(const Function& f, const Call& scale) {
+    const Call* made = scale.args.empty() ? nullptr : call_of(f, scale.args.back());
+    while (made && (made->op.name() == "mean" || made->op.name() == "sum") && !made->args.empty())
+        made = call_of(f, made->args.front());
+    return made && made->name.str() == "torch.zeros";
+}
+
 }  // namespace
 
 // Another method of the class does what this path lacks; when it runs is not known.
@@ -111,14 +119,6 @@ bool Paths::is_open_question(const Frame& frame, const Operand& loss) const {
     if (last_part(from->name.str()) == "scale") return true;
     const Function* callee = from->callee.empty() ? nullptr : program_.definition(from->callee);
     return callee && (mask(*callee) & mask_of(scale));
-}
-
-// scaler.scale(torch.zeros(1).mean()), so that the scaler makes its scale: no loss.
-static bool is_of_zeros(const Function& f, const Call& scale) {
-    const Call* made = scale.args.empty() ? nullptr : call_of(f, scale.args.back());
-    while (made && (made->op.name() == "mean" || made->op.name() == "sum") && !made->args.empty())
-        made = call_of(f, made->args.front());
-    return made && made->name.str() == "torch.zeros";
 }
 
 void Paths::step(Frame& frame, std::uint32_t block, const Item& item, PathState& state) {

@@ -364,7 +364,7 @@ struct Unit {
     std::vector<Symbol> passes;  // "host", "device sm_80"
     std::vector<Symbol> flags;   // numerics flags recorded, not forwarded: "--use_fast_math", "-ftz=true"
     // Python: what is used otherwise than by a call, of modules and classes: "ext.run" in {"a": ext.run}; and objects
-    // of a module that a function names. In order.
+    // of a module that its code names. In order.
     std::vector<Symbol> taken;
     Coverage coverage;
     std::vector<Function> functions;

@@ -210,7 +210,10 @@ Value Builder::eval_attribute(Node node) {
 
 // What is not called here: run = ext.run_gpu if x.is_cuda else ext.run_cpu; or an object that the module made.
 void Builder::note_use(const Value& v, Node node) {
-    const Symbol used = v.entity.empty() && v.is.shape == Shape::object ? v.is.refers : v.entity;
+    Symbol used = v.entity;
+    if (used.empty() && v.is.shape == Shape::object)
+        used =
+            scope_.kind == Scope::Kind::module ? file_.names.join(scope_.prefix, node.text()) : v.is.refers;
     if (used.empty() || node.parent().kind() == Kind::attribute || used.str().starts_with("torch.")) return;
     file_.unit.taken.push_back(used);
 }

@@ -71,8 +71,8 @@ private:
 
 // A script without training, which no other file runs, has its own copy of the layer to generate with.
 bool Judge::is_trained(Symbol file) const {
-    if (trains_.empty() || trains_.contains(file)) return !trains_.empty();
-    return is_run_elsewhere(context_, file) || !is_script(context_.program, file);
+    if (trains_.contains(file)) return true;
+    return !trains_.empty() && (is_run_elsewhere(context_, file) || !is_script(context_.program, file));
 }
 
 void Judge::selection(const Function& f, const Call& call) {

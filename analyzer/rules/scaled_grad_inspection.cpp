@@ -10,6 +10,7 @@
 // Tests  testdata/lint/MP209.md, tests/analyzer/rules/scaled_grad_inspection_test.cpp
 
 #include <algorithm>
+#include <span>
 #include <string_view>
 
 #include "analyzer/analyses/arguments.hpp"
@@ -32,34 +33,44 @@ bool may_skip_steps(const Function& f) {
     });
 }
 
-// Whether what the value is computed from runs outside of every region, here or in each caller: the graph is fp32.
-bool is_made_outside(const RuleContext& context, const Function& f, const Operand& value) {
-    bool made = false, inside = false;
-    derives_from(f, value, [&](const Operand& from) {
-        const Call* const call = call_of(f, from);
-        made = made || call;
-        inside = inside || (call && context.program.enabled_context(f, *call));
-        return inside;
-    });
-    return made && !inside;
+// Where what a value is computed from runs.
+struct Made {
+    bool anywhere = false;   // some call is known
+    bool in_region = false;  // one of them runs in a region
+};
+
+Made made_of(const RuleContext& context, const Function& f, std::span<const Operand> values) {
+    Made made;
+    for (const Operand& value : values)
+        derives_from(f, value, [&](const Operand& from) {
+            const Call* const call = call_of(f, from);
+            made.anywhere = made.anywhere || call;
+            made.in_region = made.in_region || (call && context.program.enabled_context(f, *call));
+            return made.in_region;
+        });
+    return made;
 }
 
+// Whether all that the penalty is computed from runs outside of every region, in its function or, where that has
+// callers, in each of them: the graph is fp32.
 bool is_penalty_in_fp32(const RuleContext& context, const Function& f, const Call& gradient) {
     if (context.program.enabled_context(f, gradient)) return false;
+    const auto is_outside = [&](const Function* function, std::span<const Operand> values) {
+        const Made made = function ? made_of(context, *function, values) : Made{};
+        return made.anywhere && !made.in_region;
+    };
     const auto callers = context.program.callers(f.usr);
-    if (callers.empty()) return !gradient.args.empty() && is_made_outside(context, f, gradient.args[0]);
-    return std::ranges::all_of(callers, [&](const Call* call) {
-        const Function* const caller = context.program.owner(*call);
-        return caller && !call->args.empty() && is_made_outside(context, *caller, call->args[0]);
-    });
+    if (callers.empty()) return is_outside(&f, std::span(gradient.args).first(1));
+    return std::ranges::all_of(
+        callers, [&](const Call* call) { return is_outside(context.program.owner(*call), call->args); });
 }
 
 void check(const RuleContext& context, Findings& out) {
     for (const Violation& v : violations_of(context, Defect::grads_inspected)) {
-        if (asks_for_overflow(v.at.call()) && !may_skip_steps(*v.at.function)) continue;
+        const bool asks = asks_for_overflow(v.at.call());
+        if (asks && !may_skip_steps(*v.at.function)) continue;
         const std::string scale =
             "the loss scale of " + shown(protocol_of(context).scaler_in(*v.at.function), "the scaler");
-        const bool asks = asks_for_overflow(v.at.call());
         Finding made{
             .rule = "MP209",
             .severity = Severity::warning,
