@@ -93,8 +93,9 @@ void Adapter::task_ends(std::string_view how) {
 }
 
 void Adapter::task_begins() {
-    if (control.armed() && recording.is_open())
-        recording.note({trace::NoteKind::end, Step{now.number}, std::string(trace::kInTask), 0});
+    if (!control.armed() || !recording.is_open()) return;
+    recording.note({trace::NoteKind::end, Step{now.number}, std::string(trace::kInTask), 0});
+    recording.flush();  // a worker that is killed at once did not end in order
 }
 
 void Adapter::summarize_children(const std::vector<std::int64_t>& pids) const {
@@ -102,7 +103,8 @@ void Adapter::summarize_children(const std::vector<std::int64_t>& pids) const {
     const trace::Options& options = control.options();
     if (options.quiet) return;
     const std::vector<std::string> found = trace::directories_of(options.run_dir, pids);
-    for (std::size_t i = 0; i < found.size() && i < kMost; ++i) trace::print_summary(options.tool, found[i]);
+    for (std::size_t i = 0; i < found.size() && i < kMost; ++i)
+        if (trace::claim_summary(found[i])) trace::print_summary(options.tool, found[i]);
 }
 
 void Adapter::end_recording(std::string_view how) {
@@ -114,7 +116,9 @@ void Adapter::end_recording(std::string_view how) {
 
 void Adapter::summarize() {
     const trace::Options& options = control.options();
-    if (!options.quiet && control.identity().rank.value <= 0)
+    const Rank rank = control.identity().rank;
+    if (options.quiet || rank.value > 0) return;
+    if (rank.known() || trace::claim_summary(recording.directory()))
         trace::print_summary(options.tool, recording.directory());
 }
 

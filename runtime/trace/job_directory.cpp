@@ -79,4 +79,8 @@ std::vector<std::string> directories_of(const std::string& run_directory,
     return out;
 }
 
+bool claim_summary(const std::string& directory) {
+    return ::symlink("printed", (directory + "/summary").c_str()) == 0 || errno != EEXIST;
+}
+
 }  // namespace mp::trace

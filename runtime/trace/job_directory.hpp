@@ -21,4 +21,8 @@ std::string job_directory(const std::string& run_directory, const Identity&);
 std::vector<std::string> directories_of(const std::string& run_directory,
                                         const std::vector<std::int64_t>& pids);
 
+// Whether this caller is the first to ask: a worker may print its summary while the pool's process, which ends it, does
+// the same. Leaves the symbolic link `summary`; true as well where links cannot be made.
+bool claim_summary(const std::string& directory);
+
 }  // namespace mp::trace

@@ -40,14 +40,20 @@ std::string today() {
 // One of the jobs that the command started.
 struct Job {
     std::string directory;
-    bool trained = false;
+    bool may_have_trained = false;
     GateResult result;
 };
 
+// A process that was killed may have taken steps that were not written.
+bool may_have_trained(const RunModel& model) {
+    return model.step_count > 0 || !model.unreadable.empty() ||
+           !std::ranges::all_of(model.ranks, &RankFacts::ended);
+}
+
 // A launcher may record a collective or a backward of its own. If any job trained, only such jobs count.
 void keep_trained(std::vector<Job>& jobs) {
-    if (std::ranges::any_of(jobs, &Job::trained))
-        std::erase_if(jobs, [](const Job& j) { return !j.trained; });
+    if (std::ranges::any_of(jobs, &Job::may_have_trained))
+        std::erase_if(jobs, [](const Job& j) { return !j.may_have_trained; });
 }
 
 // Failed is worse than inconclusive.
@@ -89,7 +95,7 @@ Result<GateRun> run_gate(const GateRequest& request) {
         count_run(*model);
         const Judgement judgement = timed("judge", [&] { return judge(*model, rules->limits, policies); });
         jobs.push_back(
-            {directory, model->step_count > 0, gate(judgement, *rules, *lint, today(), request.strict)});
+            {directory, may_have_trained(*model), gate(judgement, *rules, *lint, today(), request.strict)});
     }
     keep_trained(jobs);
     GateRun out;

@@ -23,7 +23,7 @@ def work(lr):
 def run(pool):
     CALLS
 if __name__ == "__main__":
-    with torch.multiprocessing.get_context("spawn").Pool(2) as pool: run(pool)
+    with torch.multiprocessing.get_context("spawn").Pool(WORKERS) as pool: run(pool)
     print("done")
 """
 
@@ -31,8 +31,8 @@ if __name__ == "__main__":
 class Pools(TracedRun):
     """A pool ends its workers by SIGTERM where they wait for a task."""
 
-    def pool(self, calls, end="pass", status=0):
-        text = POOL.replace("CALLS", calls).replace("END", end)
+    def pool(self, calls, end="pass", status=0, workers=2):
+        text = POOL.replace("CALLS", calls).replace("END", end).replace("WORKERS", str(workers))
         self.mark = self.top + "/mark"
         if os.path.exists(self.mark): os.remove(self.mark)
         self.done = self.trace(text, self.mark, mode="watch")
@@ -54,9 +54,22 @@ class Pools(TracedRun):
     def test_a_worker_that_is_killed_in_a_training_did_not(self):
         wait = ("work_done = pool.apply(work, [0.1])\n    pool.apply_async(work, [-0.1])\n"
                 "    while not os.path.exists(sys.argv[1]): time.sleep(0.05)")
-        for end, text in (("time.sleep(60)", self.pool(wait, "time.sleep(60)", 3)),
-                          ("kill", self.pool(wait + "\n    time.sleep(0.5)", "os.kill(os.getpid(), 9)", 3))):
-            self.assertIn("killed, crashed", text, end)
+        # At once: a worker that has done a task dies as the next one begins.
+        at_once = "pool.apply(work, [0.1])\n    pool.apply_async(os.kill, [pool._pool[0].pid, 9])\n    time.sleep(1)"
+        for calls, end, workers in ((wait, "time.sleep(60)", 2),
+                                    (wait + "\n    time.sleep(0.5)", "os.kill(os.getpid(), 9)", 2),
+                                    (at_once, "pass", 1)):
+            self.assertIn("killed, crashed", self.pool(calls, end, 3, workers), calls)
+
+    def test_a_worker_that_is_killed_before_its_first_record_is_a_job(self):
+        self.pool("pool.map(work, [0.1])")
+        (name,) = [n for n in os.listdir(self.run_directory) if n.endswith(".mpt")]
+        os.mkdir(self.run_directory + "/job.2")
+        with open(os.path.join(self.run_directory, name), "rb") as f: header = f.read(32)
+        with open(os.path.join(self.run_directory, "job.2", name), "wb") as f: f.write(header)
+        status, text = self.gate()
+        self.assertEqual(status, 3, text)
+        self.assertIn("killed, crashed", text)
 
     def test_a_task_that_raises_is_no_end_in_order(self):
         text = self.pool("try: pool.map(work, [0.1, -0.1, 0.1], chunksize=1)\n    except ValueError: pass",
