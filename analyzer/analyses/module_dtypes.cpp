@@ -32,6 +32,12 @@ ModuleDType make(DType dtype, bool proven = false, std::vector<Note> chain = {})
 
 ModuleDType unknown() { return make(DType::unknown); }
 
+// What the callee of this call made low.
+ModuleDType called_at(const Call& call, ModuleDType found) {
+    if (is_low_precision(found.dtype)) found.chain.push_back({call.span, "called here"});
+    return found;
+}
+
 bool is_cast_method(std::string_view method) {
     constexpr std::array<std::string_view, 6> kCasts{"to", "type", "half", "float", "bfloat16", "double"};
     return any_of(method, kCasts);
@@ -293,7 +299,7 @@ ModuleDType ModuleDTypes::event(const Function& f, const Call& call, const Opera
             found = after(*callee, parameter(*callee, p), left - 1);
         else if (of_self && p == 0)
             found = after(*callee, attribute(module.name), left - 1);
-        if (found.known()) return found;
+        if (found.known()) return called_at(call, std::move(found));
     }
     return unknown();
 }
@@ -417,7 +423,7 @@ ModuleDType ModuleDTypes::made_by(const Function& f, const Call& origin, int lef
             if (!found.known()) found = of_parts(*callee, left);
             return found.known() ? found : by_default(f, at, left);
         }
-        return returned_by(*callee, left, [](const Operand& value) { return &value; });
+        return called_at(origin, returned_by(*callee, left, [](const Operand& value) { return &value; }));
     }
     if (of_ == DTypeOf::trained && is_quantized(origin)) return make(DType::fp32);
     if (is_load(origin)) {

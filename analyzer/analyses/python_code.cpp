@@ -174,10 +174,30 @@ bool is_built(std::string_view path) {
     return rest.starts_with('/') || rest.starts_with('.');
 }
 
-bool is_in_release(std::string_view path) {
+// 2024-12-04_ValueEmbed, 20241204: the state of that day, kept as it was.
+bool is_dated(std::string_view folder) {
+    std::string digits;
+    for (const char c : folder.substr(0, 10)) {
+        if (c >= '0' && c <= '9')
+            digits += c;
+        else if (c != '-' && c != '_')
+            break;
+    }
+    if (digits.size() != 8 || !(digits.starts_with("19") || digits.starts_with("20"))) return false;
+    const auto two = [&](std::size_t at) { return 10 * (digits[at] - '0') + digits[at + 1] - '0'; };
+    return two(4) >= 1 && two(4) <= 12 && two(6) >= 1 && two(6) <= 31;
+}
+
+// old/, old_mains/, train_old.py: put away, too.
+bool is_called_old(std::string_view name) {
+    return name == "old" || name.starts_with("old_") || name.ends_with("_old");
+}
+
+template <typename Test>
+bool is_in_folder(std::string_view path, Test test) {
     for (std::size_t end = path.find('/'), begin = 0; end != std::string_view::npos;
          begin = end + 1, end = path.find('/', begin))
-        if (is_release(path.substr(begin, end - begin))) return true;
+        if (test(path.substr(begin, end - begin))) return true;
     return false;
 }
 
@@ -222,8 +242,9 @@ CodeKind code_kind(std::string_view path) {
     const bool tries = stem != "test" && has_word(stem, kTried) && !has_word(stem, kTrains);
     if (tries || stem.starts_with("test_") || stem.ends_with("_test") || stem == "conftest" || in_any(kTests))
         return CodeKind::test;
-    if (in_any(kRetired)) return CodeKind::retired;
-    if (in_any(kCopies) || is_in_release(path) || is_built(path)) return CodeKind::vendored;
+    const bool is_old = is_called_old(stem) || is_in_folder(path, is_called_old);
+    if (is_old || in_any(kRetired) || is_in_folder(path, is_dated)) return CodeKind::retired;
+    if (in_any(kCopies) || is_in_folder(path, is_release) || is_built(path)) return CodeKind::vendored;
     const bool is_script = file.ends_with(".py") || file.ends_with(".ipynb");
     const bool measures = stem == "bench" || stem.ends_with("_bench") || stem.ends_with("_benchmark") ||
                           stem.starts_with("bench_") || stem.starts_with("benchmark") || stem == "profile" ||

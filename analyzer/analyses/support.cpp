@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "analyzer/analyses/excluded_code.hpp"
 #include "analyzer/analyses/native_callers.hpp"
 #include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/sum_variants.hpp"
@@ -56,27 +57,30 @@ void weigh_trials(const RuleContext& context, Finding& finding) {
     finding.notes.push_back({finding.span, "nothing else in this program makes it half"});
 }
 
+// The constant that keeps control from what makes a finding true.
+const Definition* constant_before(const RuleContext& context, const SourceSpan& at) {
+    for (const Function* f : functions_of(context.program, at.file))
+        if (call_at(*f, at))
+            if (const Definition* constant = constant_that_excludes(context, *f, at)) return constant;
+    return nullptr;
+}
+
 // What the program never runs, or runs only to measure it, has nothing to lose.
 void weigh_use(const RuleContext& context, const Function& function, Finding& finding) {
-    if (const Definition* constant = constant_that_excludes(context, function, finding.span)) {
+    if (const std::optional<Exclusion> excluded = exclusion_of(context, function, finding.span)) {
+        finding.severity = Severity::note;
+        finding.notes.push_back({excluded->span, excluded->why});
+        return;
+    }
+    for (const Note& note : finding.notes) {
+        const Definition* constant = note.of_region ? nullptr : constant_before(context, note.span);
+        if (!constant) continue;
         finding.severity = Severity::note;
         finding.notes.push_back({constant->span, "this constant keeps the program from it"});
         return;
     }
-    if (const Definition* option = option_that_excludes(context, function, finding.span)) {
-        finding.severity = Severity::note;
-        finding.notes.push_back({option->span, "this option keeps the program from it, unless it is given"});
-        return;
-    }
-    if (const Call* call = call_that_excludes(context, function, finding.span)) {
-        finding.severity = Severity::note;
-        finding.notes.push_back({call->span, "what this call passes keeps it from running"});
-        return;
-    }
     const char* unused = nullptr;
-    if (is_never_called(context, function))
-        unused = "nothing in this program calls this function";
-    else if (only_measures(context, finding.span.file))
+    if (only_measures(context, finding.span.file))
         unused = "this file only tries its code out: it keeps nothing that it computes";
     else if (is_run_to_measure(context, function))
         unused = "only programs that measure or try code out run this function";

@@ -136,42 +136,14 @@ bool names(const Operand& value, std::string_view name) {
            leaf(value.refers.str()) == name;
 }
 
-bool covers(const SourceSpan& whole, const SourceSpan& part) {
-    return whole.line <= part.line && part.line <= std::max(whole.line, whole.end_line);
-}
+}  // namespace
 
-// The first call over the place; nullptr when there is none.
 const Call* call_at(const Function& f, const SourceSpan& at) {
-    const auto here = std::ranges::find_if(f.calls, [&](const Call& c) { return covers(c.span, at); });
+    const auto here = std::ranges::find_if(f.calls, [&](const Call& c) {
+        return c.span.line <= at.line && at.line <= std::max(c.span.line, c.span.end_line);
+    });
     return here == f.calls.end() ? nullptr : &*here;
 }
-
-// call_at, in a Python function with branches.
-const Call* branched_call_at(const Function& f, const SourceSpan& at) {
-    return is_python(f) && f.flow.size() >= 2 ? call_at(f, at) : nullptr;
-}
-
-// exec(open("configurator.py").read()): the command line can change every name.
-bool overwrites_names(const Call& call) { return call.name.str() == "exec"; }
-
-// The definition of the name in the statements of a module; nullptr if there is none, or more than one.
-const Definition* only_definition(const Function& module, std::string_view name) {
-    const Definition* found = nullptr;
-    for (const Definition& d : module.definitions) {
-        if (leaf(d.name.str()) != name) continue;
-        if (found) return nullptr;
-        found = &d;
-    }
-    return found;
-}
-
-std::optional<bool> truth_of(std::string_view constant) {
-    if (constant == "true" || constant == "1") return true;
-    if (constant == "false" || constant == "0") return false;
-    return std::nullopt;
-}
-
-}  // namespace
 
 bool is_trial(const RuleContext& context, const Function& f, const Call& call) {
     if (measures(code_kind(context, f.span.file))) return true;
@@ -278,147 +250,6 @@ bool is_never_called(const RuleContext& context, const Function& f) {
         is_python(f) && f.parent_class.empty() && f.annotations.empty() && !is_statements(f);
     return is_plain && context.program.callers(f.usr).empty() && is_script(context.program, f.span.file) &&
            !is_named(context.program, leaf(f.name.str()));
-}
-
-const Definition* constant_that_excludes(const RuleContext& context, const Function& f,
-                                         const SourceSpan& at) {
-    const Call* here = branched_call_at(f, at);
-    if (!here) return nullptr;
-    const auto functions = functions_of(context.program, f.span.file);
-    const auto module = std::ranges::find_if(functions, [](const Function* g) { return is_statements(*g); });
-    if (module == functions.end() || std::ranges::any_of((*module)->calls, overwrites_names)) return nullptr;
-    for (const Block& block : f.flow)
-        for (const Edge& edge : block.to) {
-            if (edge.condition.empty()) continue;
-            const Definition* constant = only_definition(**module, edge.condition.str());
-            const auto value = constant ? truth_of(constant->value.constant.str()) : std::nullopt;
-            if (value && *value != edge.when && runs_only_if(f, here->block, edge.condition, edge.when))
-                return constant;
-        }
-    return nullptr;
-}
-
-namespace {
-
-// "args.bits in [4, 8]": a field, and the numbers that it may be.
-struct Listed {
-    std::string_view field;
-    std::vector<double> numbers;
-};
-
-std::optional<Listed> listed_in(std::string_view condition) {
-    const std::size_t in = condition.find(" in [");
-    if (in == std::string_view::npos || !condition.ends_with(']')) return std::nullopt;
-    const std::string_view of = condition.substr(0, in);
-    if (of.find(' ') != std::string_view::npos || of.find('.') == std::string_view::npos) return std::nullopt;
-    Listed found{leaf(of), {}};
-    std::string_view rest = condition.substr(in + 5, condition.size() - in - 6);
-    while (!rest.empty()) {
-        const std::size_t comma = std::min(rest.find(','), rest.size());
-        const std::optional<double> number = number_in(rest.substr(0, comma));
-        if (!number) return std::nullopt;
-        found.numbers.push_back(*number);
-        rest.remove_prefix(std::min(comma + 1, rest.size()));
-        while (rest.starts_with(' ')) rest.remove_prefix(1);
-    }
-    return found;
-}
-
-bool names_precision(std::string_view field) {
-    constexpr std::array<std::string_view, 5> kWords{"precision", "dtype", "fp16", "bf16", "amp"};
-    return std::ranges::any_of(kWords, [&](std::string_view word) { return mentions(field, word); });
-}
-
-// `bits: int = 16`, `bits: int = field(default=16)` in the body of a class.
-std::optional<double> default_number(const Function& body, const Definition& d) {
-    if (!d.value.assumed) return std::nullopt;
-    if (const std::optional<double> number = number_of(d.value)) return number;
-    if (d.value.call < 0 || static_cast<std::size_t>(d.value.call) >= body.calls.size()) return std::nullopt;
-    const Operand* given = keyword_argument(body.calls[static_cast<std::size_t>(d.value.call)], "default");
-    return given ? number_of(*given) : std::nullopt;
-}
-
-// The only field of that name in the classes of the program, if its default is none of the numbers.
-const Definition* field_that_is_none_of(const Program& program, const Listed& listed) {
-    const Definition* found = nullptr;
-    for (const Function* f : program.functions()) {
-        if (leaf(f->name.str()) != "<class>") continue;
-        for (const Definition& d : f->definitions) {
-            if (leaf(d.name.str()) != listed.field) continue;
-            const std::optional<double> number = default_number(*f, d);
-            if (found || !number || std::ranges::find(listed.numbers, *number) != listed.numbers.end())
-                return nullptr;
-            found = &d;
-        }
-    }
-    return found;
-}
-
-}  // namespace
-
-const Definition* option_that_excludes(const RuleContext& context, const Function& f, const SourceSpan& at) {
-    const Call* here = branched_call_at(f, at);
-    if (!here) return nullptr;
-    for (const Block& block : f.flow)
-        for (const Edge& edge : block.to) {
-            const std::optional<Listed> listed = edge.when ? listed_in(edge.condition.str()) : std::nullopt;
-            if (!listed || names_precision(listed->field)) continue;
-            const Definition* field = field_that_is_none_of(context.program, *listed);
-            if (field && runs_only_if(f, here->block, edge.condition, true)) return field;
-        }
-    return nullptr;
-}
-
-namespace {
-
-// What a parameter has to be where control reaches a block: `if not logits:`.
-struct Required {
-    std::size_t parameter;
-    bool value;
-};
-
-std::vector<Required> required_at(const Function& f, const SourceSpan& at) {
-    std::vector<Required> found;
-    const Call* here = branched_call_at(f, at);
-    if (!here) return found;
-    for (std::size_t p = 0; p < f.params.size(); ++p)
-        for (const bool value : {true, false})
-            if (runs_only_if(f, here->block, f.params[p].name, value)) found.push_back({p, value});
-    return found;
-}
-
-// The parameter's value in this call, where it is True or False.
-std::optional<bool> passed(const Call& call, const Function& callee, std::size_t parameter) {
-    const Parameter& p = callee.params[parameter];
-    if (const Operand* value = argument_for(call, callee, static_cast<std::int32_t>(parameter)))
-        return truth_of(value->constant.str());
-    const bool is_open = has_unpacked(call) || keyword_argument(call, p.name.str());
-    return is_open ? std::nullopt : truth_of(p.constant.str());
-}
-
-}  // namespace
-
-const Call* call_that_excludes(const RuleContext& context, const Function& f, const SourceSpan& at) {
-    const auto callers = context.program.callers(f.usr);
-    const std::vector<Required> required = required_at(f, at);
-    if (callers.empty() || required.empty()) return nullptr;
-    const auto is_kept_out = [&](const Call* call) {
-        return std::ranges::any_of(
-            required, [&](const Required& r) { return passed(*call, f, r.parameter) == !r.value; });
-    };
-    if (!std::ranges::all_of(callers, is_kept_out)) return nullptr;
-    // partial(criterion, logits=False): a call that is not seen.
-    const bool elsewhere = is_handed_on(context.program, [&](Symbol taken) { return taken == f.usr; });
-    return elsewhere ? nullptr : callers.front();
-}
-
-bool is_open_choice(const RuleContext& context, const Function& f, const SourceSpan& at) {
-    const auto callers = context.program.callers(f.usr);
-    if (callers.empty()) return false;
-    return std::ranges::any_of(required_at(f, at), [&](const Required& r) {
-        return std::ranges::none_of(
-            callers, [&](const Call* call) { return passed(*call, f, r.parameter) == r.value; });
-    });
 }
 
 std::span<const Function* const> functions_of(const Program& program, Symbol file) {

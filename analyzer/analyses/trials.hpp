@@ -40,18 +40,8 @@ bool is_never_called(const RuleContext&, const Function&);
 // make it for other files or cells, except behind a branch (`if __name__ == ...`).
 bool is_unread(const Program&, const Function&, const Call& made);
 
-// The constant of the file that keeps control from what stands here: `DEBUG = False`, and `if DEBUG:` around it.
-const Definition* constant_that_excludes(const RuleContext&, const Function&, const SourceSpan& at);
-
-// The field of a dataclass whose default keeps control from what stands here: `bits: int = 16`, and `if args.bits in
-// [4, 8]:` around it. Fields that name a precision are left to the rules.
-const Definition* option_that_excludes(const RuleContext&, const Function&, const SourceSpan& at);
-
-// The first of its calls, each of which passes a constant that keeps control from what stands here: `f(x, logits=True)`
-// and `if not logits:` around it.
-const Call* call_that_excludes(const RuleContext&, const Function&, const SourceSpan& at);
-// A parameter of the function decides whether control comes here, and no call of it passes a constant that says so.
-bool is_open_choice(const RuleContext&, const Function&, const SourceSpan& at);
+// The first call over the place; nullptr when there is none.
+const Call* call_at(const Function&, const SourceSpan&);
 
 // The functions of a file stand together, ordered by their lines.
 std::span<const Function* const> functions_of(const Program&, Symbol file);

@@ -228,6 +228,7 @@ private:
     void find_members(Node target, const Operand& iterated, std::vector<std::pair<Node, Value>>& members);
     Value next_of(const Call& iterated, const Operand& held, Node target);
     void note_unused(const Value& value, Node statement, Node target = {});
+    void note_told(std::size_t first_call, Node shown = {});
 
     // -- contexts -----------------------------------------------------------------------------------
     void enter_item(Node item, Frame& frame);

@@ -198,6 +198,23 @@ void Builder::note_unused(const Value& value, Node statement, Node target) {
         call.unused = rebinds_unread(statement, target.text());
 }
 
+// The answers of questions that nothing but a message depends on: `if is_bf16_supported(): print(...)`. Of a statement
+// that is an expression, what a notebook shows: the question, or an item of a tuple.
+void Builder::note_told(std::size_t first_call, Node shown) {
+    const bool is_tuple = shown.kind() == Kind::tuple || shown.kind() == Kind::expression_list;
+    const auto is_shown = [&](const SourceSpan& span) {
+        if (!shown || shown.span() == span) return true;
+        if (is_tuple)
+            for (const Node item : shown.children())
+                if (item.span() == span) return true;
+        return false;
+    };
+    for (std::size_t i = first_call; i < f_.calls.size(); ++i) {
+        Call& call = f_.calls[i];
+        if (call.args.empty() && call.kind == CallKind::function && is_shown(call.span)) call.unused = true;
+    }
+}
+
 // How often `for i in range(4)` runs; 0: not known.
 std::uint64_t Builder::rounds_of(const Value& iterated) const {
     if (iterated.is.call == kNone) return 0;

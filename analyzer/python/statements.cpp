@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 
 #include "analyzer/python/builder.hpp"
 #include "analyzer/python/builtins.hpp"
@@ -68,7 +69,37 @@ void Builder::visit(Node node) {
     }
 }
 
+namespace {
+
+// `print(...)`, `logger.info(...)`: a statement that only tells something.
+bool tells(Node statement) {
+    constexpr std::array<std::string_view, 7> kTell{"print", "info",  "debug", "warning",
+                                                    "warn",  "error", "log"};
+    const Node call = statement.child(0);
+    return statement.kind() == Kind::expression_statement && call.kind() == Kind::call &&
+           !statement.child(1) &&
+           std::ranges::find(kTell, last_part(call.part(Part::function).text())) != kTell.end();
+}
+
+bool only_tells(Node block) {
+    bool any = false;
+    for (const Node statement : block.children()) {
+        if (!tells(statement)) return false;
+        any = true;
+    }
+    return any;
+}
+
+bool has_other_branch(Node node) {
+    for (const Node clause : node.children())
+        if (clause.kind() == Kind::elif_clause || clause.kind() == Kind::else_clause) return true;
+    return false;
+}
+
+}  // namespace
+
 void Builder::visit_expression_statement(Node node) {
+    const std::size_t first = f_.calls.size();
     for (const Node child : node.children()) {
         switch (child.kind()) {
             case Kind::assignment:
@@ -80,7 +111,10 @@ void Builder::visit_expression_statement(Node node) {
             case Kind::string:
                 break;  // documentation
             default:
-                if (!child.is_token()) note_unused(eval(child), child);
+                if (!child.is_token()) {
+                    note_unused(eval(child), child);
+                    note_told(first, child);
+                }
         }
     }
 }
@@ -100,7 +134,9 @@ void Builder::visit_if(Node node) {
     };
     const auto test = [&](Node clause) {
         const std::uint32_t yes = new_block(), no = new_block();
+        const std::size_t first = f_.calls.size();
         branch(clause.part(Part::condition), yes, no);
+        if (only_tells(clause.part(Part::consequence)) && !has_other_branch(node)) note_told(first);
         by_version_ = by_version_ || asks_for_version(clause.part(Part::condition).text());
         start(yes);
         run_branch(clause.part(Part::consequence));

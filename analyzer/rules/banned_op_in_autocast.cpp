@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 
+#include "analyzer/analyses/excluded_code.hpp"
 #include "analyzer/analyses/regions.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/analyses/trials.hpp"

@@ -145,7 +145,7 @@ void check(const RuleContext& context, Findings& out) {
             if (!is_bare(call) || asks_for_capability(f) || context.older_than(kEmulationCounts) ||
                 code_kind(context, f.span.file) == CodeKind::test)
                 return;
-            const bool decides = !only_refuses(f, call) && !is_only_told(f, call);
+            const bool decides = !call.unused && !only_refuses(f, call) && !is_only_told(f, call);
             if (decides && !decided.insert(&f).second) return;
             const bool warns = decides && told.insert(f.span.file).second;
             report(context, f, call, warns ? Severity::warning : Severity::note,

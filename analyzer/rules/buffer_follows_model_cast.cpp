@@ -10,7 +10,8 @@
 // Silent Buffers of integers and masks; finished sines and cosines; modules that override `_apply`,
 //        `to` or `half`, or that `_keep_in_fp32_modules` names; tables that are made again in the
 //        method that uses them; buffers that are only asked for their dtype or device. A note where
-//        no code of the program casts such a module, and where a use widens it (`self.t.float()`).
+//        no code of the program casts such a module, whose file takes no sine or cosine, as of angles,
+//        and where a use widens it (`self.t.float()`).
 // Tests  testdata/lint/MP503.md, tests/analyzer/rules/buffer_follows_model_cast_test.cpp
 
 #include <algorithm>
@@ -21,6 +22,7 @@
 #include "analyzer/analyses/dataflow.hpp"
 #include "analyzer/analyses/model_casts.hpp"
 #include "analyzer/analyses/support.hpp"
+#include "analyzer/analyses/trials.hpp"
 #include "analyzer/region/classes.hpp"
 #include "analyzer/rules/rule.hpp"
 
@@ -61,6 +63,11 @@ bool is_position(const Call& call) { return any_of(leaf(call.name.str()), kPosit
 
 // A sine keeps what its angle had: rounding it afterwards costs no more than any value in half.
 bool is_wave(const Call& call) { return call.op.name() == "sin" || call.op.name() == "cos"; }
+
+bool takes_waves(const Program& program, Symbol file) {
+    return std::ranges::any_of(functions_of(program, file),
+                               [](const Function* f) { return std::ranges::any_of(f->calls, is_wave); });
+}
 
 bool is_rounded(const Call& call) {
     constexpr std::array<std::string_view, 5> kRoundings{"floor", "round", "ceil", "trunc", "floor_divide"};
@@ -166,7 +173,7 @@ void check_buffer(const RuleContext& context, const Modules& modules, const Func
     const Uses uses = modules.uses(f, attribute_of(*name));
     if (uses.remade || (uses.asked && !uses.read) || modules.keeps_fp32(f, spelled(*name))) return;
     std::vector<Note> notes = modules.cast_by_program(f);
-    const bool matters = !notes.empty() && !uses.upcast;
+    const bool matters = !notes.empty() && takes_waves(context.program, f.span.file) && !uses.upcast;
     if (uses.upcast) notes.push_back({uses.upcast->span, "widening it here does not bring the bits back"});
     emit(
         context, f,

@@ -22,7 +22,10 @@ TEST(PythonCode, TestsAndBenchmarksAreKnownByTheirPath) {
           "flash-attention-2.8.0/flash_attn/ref.py", "deps/cub-v1.17/block.cuh", "/p/build/lib/net/train.py",
           "build/lib.linux-x86_64-cpython-312/net/train.py"})
         EXPECT_EQ(code_kind(path), CodeKind::vendored) << path;
-    for (const std::string_view path : {"/p/archive/train.py", "deprecated/a.ipynb", "backup/src/a.cu"})
+    for (const std::string_view path :
+         {"/p/archive/train.py", "deprecated/a.ipynb", "backup/src/a.cu",
+          "/p/records/2024-12-04_ValueEmbed/train.py", "runs/20241204/a.py", "2024_12_04/a.cu",
+          "old/train.py", "/p/old_mains/a.py", "models_old/a.cu", "train_old.py", "old_train.ipynb"})
         EXPECT_EQ(code_kind(path), CodeKind::retired) << path;
     for (const std::string_view path : {"/p/latest/a.py",
                                         "/p/testdata/a.py",
@@ -31,6 +34,12 @@ TEST(PythonCode, TestsAndBenchmarksAreKnownByTheirPath) {
                                         "kit-2/train.py",
                                         "gpt-2.py",
                                         "archives.py",
+                                        "older/threshold.py",
+                                        "fold.py",
+                                        "2024-12-04.py",
+                                        "2024-13-04/train.py",
+                                        "20241204123456/train.py",
+                                        "12-04-2024/train.py",
                                         "archiver/train.py",
                                         "release-notes/train.py",
                                         "a-1./train.py",

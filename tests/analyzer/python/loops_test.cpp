@@ -47,7 +47,7 @@ TEST(PythonLoops, OtherLoopsHaveNoReads) {
 }
 
 bool is_lost(const std::string& loop) {
-    const auto facts = facts_of("def f(m, x):\n" + loop, "f");
+    const auto facts = facts_of("import torch\ndef f(m, x):\n" + loop, "f");
     return std::ranges::any_of(facts, [](const std::string& fact) { return fact.ends_with(" unused"); });
 }
 
@@ -68,6 +68,19 @@ TEST(PythonLoops, CastsThatAreReadAreUsed) {
     EXPECT_FALSE(is_lost("  while x:\n    x.append(p)\n    for p in m.parameters():\n      p = p.float()\n"));
     EXPECT_FALSE(is_lost("  x = x.half()\n"));
     EXPECT_FALSE(is_lost("  for p in m.parameters():\n    p.data = p.data.float()\n"));
+}
+
+TEST(PythonLoops, AQuestionThatOnlyAMessageDependsOnIsUnused) {
+    EXPECT_TRUE(is_lost("  if torch.q(): print(x)\n"));
+    EXPECT_TRUE(is_lost("  if x and torch.q():\n    log.info(x)\n    print()\n"));
+    EXPECT_TRUE(is_lost("  torch.q(), x\n"));
+    EXPECT_TRUE(is_lost("  torch.q()\n"));
+    for (const char* used :
+         {"  if torch.q():\n    print(x)\n    x = 1\n", "  if torch.q(): x.go()\n",
+          "  if torch.q(): print(x)\n  else: x = 1\n", "  if torch.q(x.half()): print(x)\n",
+          "  if x: print(x)\n  elif torch.q(): print(x)\n", "  x.go(torch.q())\n", "  x = torch.q(), 1\n",
+          "  if torch.q(): return print(x)\n"})
+        EXPECT_FALSE(is_lost(used)) << used;
 }
 
 }  // namespace

@@ -31,8 +31,13 @@ const std::string kCast =
     "    call 3:9 torch.nn.Module.half kind=method args=[{module call=0 name=net}] result.dtype=fp16 "
     "result.shape=module\n";
 
+// Its angles.
+const std::string kTurns =
+    "  func 20:5 m.turned kind=python params=[{name=t}]\n    call 21:9 torch.cos op=cos args=[{tensor "
+    "param=0}]\n";
+
 std::vector<std::string> mp503(std::string_view init, std::string_view more = "") {
-    return lint("MP503", {module(init, more), kCast});
+    return lint("MP503", {module(init, std::string(more) + kTurns), kCast});
 }
 
 TEST(BufferFollowsModelCast, WithoutACastInTheProgramItIsANote) {
@@ -50,6 +55,10 @@ TEST(BufferFollowsModelCast, ABufferThatIsOnlyAskedIsSilent) {
 
 TEST(BufferFollowsModelCast, ATableOfFrequenciesIsAWarning) {
     EXPECT_THAT(mp503(kTable), ElementsAre("warning 4"));
+}
+
+TEST(BufferFollowsModelCast, WithoutAnglesInTheFileItIsANote) {
+    EXPECT_THAT(lint("MP503", {module(kTable), kCast}), ElementsAre("note 4"));
 }
 
 TEST(BufferFollowsModelCast, MasksAndPositionsAreSilent) {
