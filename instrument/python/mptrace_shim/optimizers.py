@@ -72,7 +72,8 @@ class Steps:
     def number(self, optimizer):
         self._rest = max(self._rest, self._ended - self._last.get(optimizer, self._ended))
         number = self._numbers.get(optimizer)
-        starts_anew = number is None and (self._made.get(optimizer, 0) > self._began or self._first_one_rests(optimizer))
+        starts_anew = number is None and (self._made.get(optimizer, 0) > self._began or
+                                         self._first_one_rests(optimizer))
         if starts_anew or number != 0 and self._goes_on_alone(optimizer):
             self._begin_training()
             number = 0
