@@ -208,7 +208,8 @@ Judgement judge(const RunModel& model, const Limits& limits, const std::vector<s
     Case c{model, limits, out};
     judge_skips(c, judge_nonfinite(c));
     judge_ops(c, judge_sums(c));
-    judge_amplified(c);
+    judge_accumulation(c);
+    judge_amplified(c, judge_integers(c));
     judge_narrowed(c);
     judge_range(c);
     judge_updates(c);

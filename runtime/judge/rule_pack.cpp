@@ -15,6 +15,8 @@ constexpr RuleInfo kRules[] = {
     {"MPT012", "swallowed-addends", "a running sum loses what is added to it", Needs::nothing},
     {"MPT013", "amplified-error", "an op makes a large error out of near-clean inputs", Needs::twin},
     {"MPT014", "narrowed-value", "a value that is rounded to fp8 and read in a wider format", Needs::twin},
+    {"MPT015", "lost-integers", "positions or time steps that 16 bits cannot count make angles",
+     Needs::torch},
     {"MPT023", "kernel-error", "a kernel of this torch introduces more error than its roundings cost",
      Needs::local},
     {"MPT024", "loss-departure", "the loss departs from its fp32 twin", Needs::twin},

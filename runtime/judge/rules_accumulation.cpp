@@ -1,0 +1,76 @@
+// MPT012 without a twin: gradients of micro-batches that are added up in 16 bits. How many backward passes a step has
+// and in which dtype the gradients are is seen in every mode, and what the roundings of so many additions leave is
+// known: the root of a third of their number, in floors.
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "kernels/base/figures.hpp"
+#include "runtime/judge/floors.hpp"
+#include "runtime/judge/importance.hpp"
+#include "runtime/judge/rules.hpp"
+#include "runtime/trace/display.hpp"
+
+namespace mp::trace {
+namespace {
+
+constexpr double kAddedUp = 3;  // floors, as where a twin measures it
+
+// Additions to each gradient in a sampled step: one less than the backward passes of the step that has fewest.
+std::int32_t additions(const RunModel& m, std::int64_t& sampled) {
+    std::int32_t fewest = 0;
+    for (const StepSummary& step : m.steps) {
+        if (!step.sampled) continue;
+        fewest = sampled++ == 0 ? step.backwards : std::min(fewest, step.backwards);
+    }
+    return fewest - 1;
+}
+
+// Elements of the layer's gradients that have this dtype when the optimizer begins.
+double gradients_of(const RunModel& m, const OpRecord& op) {
+    std::uint64_t elements = 0;
+    for (const TensorSum& t : m.tensors) {
+        const std::string layer = t.name.substr(0, std::min(t.name.rfind('.'), t.name.size()));
+        if (t.kind == TensorKind::gradient && t.last.dtype == op.dtype && layer == op.layer)
+            elements += t.last.elements;
+    }
+    return static_cast<double>(elements);
+}
+
+// Whether the op has added at least as many elements as the micro-batches have gradients.
+bool adds_gradients(const RunModel& m, const OpRecord& op, double additions_in_all) {
+    if (op.phase != Phase::backward || !is_low_precision(op.dtype) || !is_sum_step(op.op)) return false;
+    const double gradients = op.compared == 0 ? gradients_of(m, op) : 0;
+    return gradients > 0 && static_cast<double>(op.elements) >= additions_in_all * gradients;
+}
+
+}  // namespace
+
+void judge_accumulation(Case& c) {
+    if (has_twin(c.model)) return;
+    std::int64_t sampled = 0;
+    const std::int32_t chain = additions(c.model, sampled);
+    if (chain <= 0 || std::sqrt(chain / 3.0) < kAddedUp) return;
+    std::vector<const OpRecord*> ops;
+    for (const OpSum& s : c.model.ops)
+        if (adds_gradients(c.model, s.total, static_cast<double>(sampled * chain))) ops.push_back(&s.total);
+    if (ops.empty()) return;
+    const OpRecord& op = **std::ranges::max_element(ops, {}, &OpRecord::elements);
+    Finding f = finding_at("MPT012", Severity::warning, op);
+    for (const OpRecord* other : ops)
+        if (other != &op) f.more_layers.push_back(other->layer);
+    f.value = std::sqrt(chain / 3.0);
+    f.limit = kAddedUp;
+    f.unit = "phi";
+    f.importance = importance::kSwallowedAddends(0);
+    const std::string dtype(name_of(op.dtype));
+    f.message = "gradients of " + std::to_string(chain + 1) + " micro-batches a step are added up in " + dtype +
+                ", which rounds at each addition: about " + figure(f.value) + " φ, one rounding is 1 φ" +
+                others_text(f.more_layers);
+    f.advice = "add the gradients up in fp32, and give the optimizer those";
+    c.out.findings.push_back(std::move(f));
+}
+
+}  // namespace mp::trace

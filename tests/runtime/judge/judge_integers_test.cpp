@@ -1,0 +1,102 @@
+// What is judged without a twin from counts alone: integers that a format lacks, gradients that it adds up.
+
+#include "runtime/judge/judge.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/runtime/judge/models.hpp"
+
+namespace mp::trace {
+namespace {
+
+using namespace test;
+using testing::HasSubstr;
+
+// 32 backward passes a step, whose gradients of one layer are added up in `dtype`; sampled steps: two.
+RunModel accumulating(DType dtype, std::int32_t backwards) {
+    RunModel m = healthy();
+    m.mode = Mode::watch;
+    m.steps[0].sampled = m.steps[1].sampled = true;
+    for (StepSummary& s : m.steps) s.backwards = backwards;
+    TensorSum gradient = tensor_sum(TensorKind::gradient, "fc.weight", dtype);
+    gradient.last.compared = 0;
+    gradient.last.elements = 100;
+    m.tensors.push_back(gradient);
+    m.ops.push_back(op_sum("fc", "aten::add_", Phase::backward, DType::bf16, 1, 30));
+    OpRecord& op = m.ops.back().total;
+    op.elements = 2 * 31 * 100;
+    op.compared = op.loc_compared = 0;
+    return m;
+}
+
+TEST(Judge, MPT012GradientsThatAreAddedUpInBf16) {
+    const Judgement j = judge(accumulating(DType::bf16, 32));
+    const Finding* const f = find(j, "MPT012");
+    ASSERT_NE(f, nullptr) << text_of(j);
+    EXPECT_EQ(f->severity, Severity::warning);
+    EXPECT_EQ(f->layer, "fc");
+    EXPECT_THAT(f->message, HasSubstr("gradients of 32 micro-batches a step are added up in bf16"));
+    EXPECT_EQ(find(judge(accumulating(DType::bf16, 16)), "MPT012"), nullptr) << "2.2 floors";
+    EXPECT_EQ(find(judge(accumulating(DType::fp32, 32)), "MPT012"), nullptr) << "added up in fp32";
+    RunModel m = accumulating(DType::bf16, 32);
+    m.ops.back().total.elements /= 2;
+    EXPECT_EQ(find(judge(m), "MPT012"), nullptr) << "too few: a sum of the graph, not of the gradients";
+    m = accumulating(DType::bf16, 32);
+    m.mode = Mode::trajectory;
+    EXPECT_EQ(find(judge(m), "MPT012"), nullptr) << "the twin measures it";
+}
+
+OpSum positions(std::string op, std::uint64_t inexact, Phase phase = Phase::forward) {
+    OpSum s = op_sum("rotary", std::move(op), phase, DType::bf16, 1, 3);
+    s.total.elements = 384;
+    s.total.inexact = inexact;
+    return s;
+}
+
+// A cosine of what is off by 0.2 %.
+OpSum wave(double error) {
+    OpSum s = op_sum("rotary", "aten::cos", Phase::forward, DType::bf16, 0.8, 5);
+    s.total.input_error = 0.002;
+    s.total.prop_error_squares = error * error * s.total.loc_squares;
+    return s;
+}
+
+TEST(Judge, MPT015PositionsThatBf16CannotCount) {
+    RunModel m = healthy();
+    m.ops.push_back(op_sum("head", "aten::addmm", Phase::forward, DType::bf16, 1, 20));
+    m.ops.push_back(positions("aten::arange", 64));
+    m.ops.push_back(wave(0.14));
+    const Judgement j = judge(m);
+    ASSERT_EQ(j.findings.size(), 1u) << text_of(j) << "MPT013 would name the cosine";
+    const Finding& f = j.findings[0];
+    EXPECT_EQ(f.rule, "MPT015");
+    EXPECT_EQ(f.severity, Severity::error);
+    EXPECT_EQ(f.layer, "rotary");
+    EXPECT_EQ(f.op, "aten::arange");
+    EXPECT_THAT(f.message, HasSubstr("17 % of the integers that become angles are not in bf16"));
+    EXPECT_THAT(f.message, HasSubstr("cos is off by 14 % of its fp32 twin"));
+    m.ops.back() = wave(0.09);
+    EXPECT_EQ(judge(m).findings.at(0).severity, Severity::warning);
+    m.ops.back().total.compared = m.ops.back().total.loc_compared = 0;
+    EXPECT_EQ(judge(m).findings.at(0).severity, Severity::warning) << "no twin shows the harm";
+}
+
+TEST(Judge, MPT015IsSilentWhereIntegersMakeNoAngles) {
+    RunModel m = healthy();
+    m.ops.push_back(positions("aten::_to_copy", 64));
+    EXPECT_EQ(text_of(judge(m)), "") << "distances that a slope multiplies";
+    m.ops.push_back(wave(0.09));
+    EXPECT_NE(find(judge(m), "MPT015"), nullptr);
+    m.ops.back().total.first = 2;
+    EXPECT_EQ(text_of(judge(m)), "") << "the cosine came before";
+    m.ops.back() = wave(0.09);
+    m.ops.back().total.layer = "other";
+    EXPECT_EQ(text_of(judge(m)), "");
+    m.ops.back() = wave(0.09);
+    m.ops[m.ops.size() - 2] = positions("aten::arange", 0);
+    EXPECT_EQ(text_of(judge(m)), "") << "all integers are there";
+}
+
+}  // namespace
+}  // namespace mp::trace
