@@ -33,7 +33,8 @@ std::uint64_t count_lost(std::int64_t elements, at::ScalarType dtype, const At& 
 // start, end and step are known, so the memory of a device is not read.
 std::uint64_t lost_by_range(const std::vector<IValue>& arguments, const at::Tensor& result) {
     const auto number = [&](std::size_t i, double otherwise) {
-        return arguments.size() > 3 && arguments[i].isScalar() ? arguments[i].toScalar().toDouble() : otherwise;
+        return arguments.size() > 3 && arguments[i].isScalar() ? arguments[i].toScalar().toDouble()
+                                                               : otherwise;
     };
     const double start = number(0, 0), step = number(2, 1);
     if (start != std::trunc(start)) return 0;
@@ -48,7 +49,8 @@ std::uint64_t lost_by_cast(const at::Tensor& source, at::ScalarType dtype) {
 }
 
 std::uint64_t lost_by_cast(const at::Tensor& source, at::ScalarType dtype) {
-    if (!source.defined() || !has_plain_memory(source) || !source.device().is_cpu() || !source.is_contiguous())
+    if (!source.defined() || !has_plain_memory(source) || !source.device().is_cpu() ||
+        !source.is_contiguous())
         return 0;
     switch (source.scalar_type()) {
         case at::kLong:
@@ -70,7 +72,8 @@ bool may_hold_integers(const OpInfo& op) {
     return op.base == "arange" || op.base == "_to_copy" || op.base == "copy";
 }
 
-std::uint64_t integers_lost_by(const OpInfo& op, const std::vector<IValue>& arguments, const at::Tensor& result) {
+std::uint64_t integers_lost_by(const OpInfo& op, const std::vector<IValue>& arguments,
+                               const at::Tensor& result) {
     const at::ScalarType dtype = result.scalar_type();
     if (dtype != at::kBFloat16 && dtype != at::kHalf) return 0;
     if (op.base == "arange") return lost_by_range(arguments, result);

@@ -39,11 +39,12 @@ double gradients_of(const RunModel& m, const OpRecord& op) {
     return static_cast<double>(elements);
 }
 
-// Whether the op has added at least as many elements as the micro-batches have gradients.
+// Whether the op has added about as many elements as the micro-batches have gradients. In the first step their layer may
+// not be known yet.
 bool adds_gradients(const RunModel& m, const OpRecord& op, double additions_in_all) {
     if (op.phase != Phase::backward || !is_low_precision(op.dtype) || !is_sum_step(op.op)) return false;
     const double gradients = op.compared == 0 ? gradients_of(m, op) : 0;
-    return gradients > 0 && static_cast<double>(op.elements) >= additions_in_all * gradients;
+    return gradients > 0 && static_cast<double>(op.elements) >= 0.5 * additions_in_all * gradients;
 }
 
 }  // namespace
@@ -66,9 +67,9 @@ void judge_accumulation(Case& c) {
     f.unit = "phi";
     f.importance = importance::kSwallowedAddends(0);
     const std::string dtype(name_of(op.dtype));
-    f.message = "gradients of " + std::to_string(chain + 1) + " micro-batches a step are added up in " + dtype +
-                ", which rounds at each addition: about " + figure(f.value) + " φ, one rounding is 1 φ" +
-                others_text(f.more_layers);
+    f.message = "gradients of " + std::to_string(chain + 1) + " micro-batches a step are added up in " +
+                dtype + ", which rounds at each addition: about " + figure(f.value) +
+                " φ, one rounding is 1 φ" + others_text(f.more_layers);
     f.advice = "add the gradients up in fp32, and give the optimizer those";
     c.out.findings.push_back(std::move(f));
 }
