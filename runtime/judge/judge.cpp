@@ -218,6 +218,7 @@ Judgement judge(const RunModel& model, const Limits& limits, const std::vector<s
     judge_state(c);
     judge_reductions(c);
     judge_copies(c);
+    judge_scaled_clip(c);
     judge_gradients(c);
     judge_products(c);
     judge_parameters(c);

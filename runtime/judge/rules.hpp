@@ -78,9 +78,10 @@ std::optional<FlushedState> flushed_state(const RunModel&);
 void judge_state(Case&);  // MPT025
 // Whether a sum over ranks made values that are not finite of finite ones. One in a skipped step is judged with it.
 bool overflows(const CollectiveTotal&, const Case&);
-void judge_reductions(Case&);  // MPT050, MPT051, MPT073, MPT076, MPT077
-void judge_copies(Case&);      // MPT061
-void judge_products(Case&);    // MPT071, MPT072, MPT074, MPT075
-void judge_coverage(Case&);    // inconclusive, not_run
+void judge_reductions(Case&);   // MPT050, MPT051, MPT073, MPT076, MPT077
+void judge_copies(Case&);       // MPT061
+void judge_scaled_clip(Case&);  // MPT062
+void judge_products(Case&);     // MPT071, MPT072, MPT074, MPT075
+void judge_coverage(Case&);     // inconclusive, not_run
 
 }  // namespace mp::trace

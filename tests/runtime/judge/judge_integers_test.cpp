@@ -1,4 +1,5 @@
-// What is judged without a twin from counts alone: integers that a format lacks, gradients that it adds up.
+// What is judged from counts and the order of ops, without a twin: integers that a format lacks, gradients that it adds
+// up, gradients that are clipped with their loss scale.
 
 #include "runtime/judge/judge.hpp"
 
@@ -106,6 +107,33 @@ TEST(Judge, MPT015IsSilentWhereIntegersMakeNoAngles) {
     m.ops.push_back(wave(0.09));
     m.ops[m.ops.size() - 2] = positions("aten::arange", 0);
     EXPECT_EQ(text_of(judge(m)), "") << "all integers are there";
+}
+
+// GradScaler divides at 60; clip_grad_norm_() comes at `clipped` and multiplies by `factor` at most.
+RunModel clipping(std::uint64_t clipped, double factor) {
+    RunModel m = healthy();
+    for (StepSummary& s : m.steps) s.has_loss_scale = true, s.loss_scale = 1024;
+    m.ops.push_back(op_sum("(scaler)", "aten::reciprocal", Phase::optimizer, DType::fp64, 0, 60));
+    m.ops.push_back(op_sum("(clipping)", "aten::clamp", Phase::optimizer, DType::fp32, 0, clipped));
+    m.ops.back().total.amax = factor;
+    return m;
+}
+
+TEST(Judge, MPT062GradientsAreClippedWithTheirLossScale) {
+    const Judgement j = judge(clipping(50, 0.004));
+    const Finding* const f = find(j, "MPT062");
+    ASSERT_NE(f, nullptr) << text_of(j);
+    EXPECT_EQ(f->severity, Severity::error);
+    EXPECT_EQ(f->layer, "(clipping)");
+    EXPECT_THAT(f->message, HasSubstr("the loss scale (1,024)"));
+    EXPECT_EQ(find(judge(clipping(70, 0.004)), "MPT062"), nullptr) << "unscale_() came before";
+    EXPECT_EQ(find(judge(clipping(50, 0.8)), "MPT062"), nullptr) << "the limit contains the scale too";
+    RunModel m = clipping(50, 0.004);
+    for (StepSummary& s : m.steps) s.loss_scale = 1;
+    EXPECT_EQ(find(judge(m), "MPT062"), nullptr);
+    m = clipping(50, 0.004);
+    m.others.push_back({1, {}});
+    EXPECT_EQ(find(judge(m), "MPT062"), nullptr) << "the other network's gradients may have no scale";
 }
 
 }  // namespace
