@@ -39,7 +39,7 @@ constexpr RuleInfo kRules[] = {
     {"MPT060", "off-policy", "an op or a tensor off the precision policy", Needs::policy},
     {"MPT061", "outdated-copy", "autocast's copy of a weight is read after the weight was updated",
      Needs::torch},
-    {"MPT062", "scaled-clip", "gradients are clipped before the loss scale is taken out", Needs::torch},
+    {"MPT062", "scaled-clip", "gradients are clipped before the loss scale is taken out", Needs::local},
     {"MPT071", "half-sums", "a matrix product adds its terms in fp16", Needs::nothing},
     {"MPT072", "split-sums", "a matrix product adds the parts of its sums in 16 bits", Needs::nothing},
     {"MPT073", "average-gain", "an average over ranks multiplies every value by a rounded 1/N",

@@ -28,23 +28,25 @@ std::int32_t additions(const RunModel& m, std::int64_t& sampled) {
     return fewest - 1;
 }
 
-// Elements of the layer's gradients that have this dtype when the optimizer begins.
-double gradients_of(const RunModel& m, const OpRecord& op) {
+// Elements of the layer's parameters of this dtype, and so of their gradients: a program may have handed these on
+// before the optimizer begins.
+std::uint64_t parameters_of(const RunModel& m, const OpRecord& op) {
     std::uint64_t elements = 0;
     for (const TensorSum& t : m.tensors) {
         const std::string layer = t.name.substr(0, std::min(t.name.rfind('.'), t.name.size()));
-        if (t.kind == TensorKind::gradient && t.last.dtype == op.dtype && layer == op.layer)
+        if (t.kind == TensorKind::parameter && t.last.dtype == op.dtype && layer == op.layer)
             elements += t.last.elements;
     }
-    return static_cast<double>(elements);
+    return elements;
 }
 
-// Whether the op has added about as many elements as the micro-batches have gradients. In the first step their layer may
-// not be known yet.
+// Whether the op has added whole sets of gradients, about as many as there are micro-batches. In the first step their
+// layer may not be known yet.
 bool adds_gradients(const RunModel& m, const OpRecord& op, double additions_in_all) {
     if (op.phase != Phase::backward || !is_low_precision(op.dtype) || !is_sum_step(op.op)) return false;
-    const double gradients = op.compared == 0 ? gradients_of(m, op) : 0;
-    return gradients > 0 && static_cast<double>(op.elements) >= 0.5 * additions_in_all * gradients;
+    const std::uint64_t parameters = op.compared == 0 ? parameters_of(m, op) : 0;
+    if (parameters == 0 || op.elements % parameters != 0) return false;
+    return static_cast<double>(op.elements / parameters) >= 0.5 * additions_in_all;
 }
 
 }  // namespace

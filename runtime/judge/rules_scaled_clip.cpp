@@ -57,7 +57,8 @@ void judge_scaled_clip(Case& c) {
     f.limit = kSmallFactor;
     f.importance = importance::kScaledClip();
     f.message = "gradients are clipped before GradScaler divides them by the loss scale (" + figure(scale) +
-                "): their norm contains it, and every update is multiplied by " + figure(factor->amax) + " or less";
+                "): their norm contains it, and every update is multiplied by " + figure(factor->amax) +
+                " or less";
     f.advice = "call scaler.unscale_(optimizer) before clip_grad_norm_()";
     c.out.findings.push_back(std::move(f));
 }
