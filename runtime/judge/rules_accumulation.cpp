@@ -28,25 +28,27 @@ std::int32_t additions(const RunModel& m, std::int64_t& sampled) {
     return fewest - 1;
 }
 
-// Elements of the layer's parameters of this dtype, and so of their gradients: a program may have handed these on
-// before the optimizer begins.
-std::uint64_t parameters_of(const RunModel& m, const OpRecord& op) {
-    std::uint64_t elements = 0;
-    for (const TensorSum& t : m.tensors) {
-        const std::string layer = t.name.substr(0, std::min(t.name.rfind('.'), t.name.size()));
-        if (t.kind == TensorKind::parameter && t.last.dtype == op.dtype && layer == op.layer)
-            elements += t.last.elements;
+// The layer's parameters of this dtype, and so their gradients: a program may have handed these on before the optimizer
+// begins.
+DTypePlace parameters_of(const RunModel& m, const OpRecord& op) {
+    DTypePlace all;
+    for (const PlaceTotal& p : m.places) {
+        if (p.place.role != TensorRole::parameter || p.place.dtype != op.dtype || p.place.layer != op.layer)
+            continue;
+        all.elements += p.place.elements;
+        all.tensors += p.place.tensors;
     }
-    return elements;
+    return all;
 }
 
-// Whether the op has added whole sets of gradients, about as many as there are micro-batches. In the first step their
-// layer may not be known yet.
-bool adds_gradients(const RunModel& m, const OpRecord& op, double additions_in_all) {
-    if (op.phase != Phase::backward || !is_low_precision(op.dtype) || !is_sum_step(op.op)) return false;
-    const std::uint64_t parameters = op.compared == 0 ? parameters_of(m, op) : 0;
-    if (parameters == 0 || op.elements % parameters != 0) return false;
-    return static_cast<double>(op.elements / parameters) >= 0.5 * additions_in_all;
+// Whether the op has added whole sets of gradients, one less than there are micro-batches. In the first step their layer
+// may not be known yet. A sum of the graph, as of a weight that is used twice, is made in every micro-batch.
+bool adds_gradients(const RunModel& m, const OpRecord& op, std::int64_t sampled, std::int32_t chain) {
+    if (op.phase != Phase::backward || !is_low_precision(op.dtype) || op.op != "aten::add_") return false;
+    const DTypePlace weights = op.compared == 0 ? parameters_of(m, op) : DTypePlace{};
+    if (weights.elements == 0 || op.elements * weights.tensors != op.calls * weights.elements) return false;
+    const auto sets = static_cast<std::int64_t>(op.elements / weights.elements);
+    return sets == sampled * chain || (sampled > 1 && sets == (sampled - 1) * chain);
 }
 
 }  // namespace
@@ -58,7 +60,7 @@ void judge_accumulation(Case& c) {
     if (chain <= 0 || std::sqrt(chain / 3.0) < kAddedUp) return;
     std::vector<const OpRecord*> ops;
     for (const OpSum& s : c.model.ops)
-        if (adds_gradients(c.model, s.total, static_cast<double>(sampled * chain))) ops.push_back(&s.total);
+        if (adds_gradients(c.model, s.total, sampled, chain)) ops.push_back(&s.total);
     if (ops.empty()) return;
     const OpRecord& op = **std::ranges::max_element(ops, {}, &OpRecord::elements);
     Finding f = finding_at("MPT012", Severity::warning, op);

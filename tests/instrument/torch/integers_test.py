@@ -105,8 +105,10 @@ class Integers(TracedTest):
         self.assertNotIn("MPT015", [rule for rule, _ in self.judged("watch", short)[1]])
 
     def test_gradients_of_micro_batches(self):
-        self.assertEqual(self.judged("watch", MICRO.replace("EACH", "False")), (0, [("MPT012", "warning")]))
-        self.assertEqual(self.judged("watch", MICRO.replace("EACH", "True")), (0, []))
+        for mode in ("watch", "local"):
+            with self.subTest(mode=mode):
+                self.assertEqual(self.judged(mode, MICRO.replace("EACH", "False")), (0, [("MPT012", "warning")]))
+                self.assertEqual(self.judged(mode, MICRO.replace("EACH", "True")), (0, []))
 
     def test_gradients_that_are_clipped_with_their_loss_scale(self):
         self.assertEqual(self.judged("local", CLIPPED.replace("BEFORE", "pass")), (1, [("MPT062", "error")]))
