@@ -42,8 +42,7 @@ DTypePlace parameters_of(const RunModel& m, const OpRecord& op) {
 }
 
 // Whether the op has added whole sets of gradients, one less than there are micro-batches. In the first step their
-// layer
-// may not be known yet. A sum of the graph, as of a weight that is used twice, is made in every micro-batch.
+// layer may not be known yet. A sum of the graph, as of a weight that is used twice, is made in every micro-batch.
 bool adds_gradients(const RunModel& m, const OpRecord& op, std::int64_t sampled, std::int32_t chain) {
     if (op.phase != Phase::backward || !is_low_precision(op.dtype) || op.op != "aten::add_") return false;
     const DTypePlace weights = op.compared == 0 ? parameters_of(m, op) : DTypePlace{};
