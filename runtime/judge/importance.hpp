@@ -45,6 +45,10 @@ inline constexpr Weight kFlushedState{1.02};
 inline constexpr Weight kUpdateDeparture{1.01};
 // A running sum loses its addends for good, which the errors of single steps do not show. x: the share of them.
 inline constexpr Weight kSwallowedAddends{1, 1};
+// Every update is divided by the loss scale twice.
+inline constexpr Weight kScaledClip{1.06};
+// Positions that cannot be told apart.
+inline constexpr Weight kLostIntegers{0.9};
 // Errors of ops. x: the share of all introduced error, or the relative error that is left.
 inline constexpr Weight kIntroducedError{0, 1}, kRoundingBias{0, 1}, kAmplifiedError{0, 1};
 // The gradients are off. x: by how much what the op makes of them is, 1 at most.

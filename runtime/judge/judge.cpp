@@ -208,7 +208,8 @@ Judgement judge(const RunModel& model, const Limits& limits, const std::vector<s
     Case c{model, limits, out};
     judge_skips(c, judge_nonfinite(c));
     judge_ops(c, judge_sums(c));
-    judge_amplified(c);
+    judge_accumulation(c);
+    judge_amplified(c, judge_integers(c));
     judge_narrowed(c);
     judge_range(c);
     judge_updates(c);
@@ -217,6 +218,7 @@ Judgement judge(const RunModel& model, const Limits& limits, const std::vector<s
     judge_state(c);
     judge_reductions(c);
     judge_copies(c);
+    judge_scaled_clip(c);
     judge_gradients(c);
     judge_products(c);
     judge_parameters(c);

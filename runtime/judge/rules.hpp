@@ -56,9 +56,11 @@ std::optional<Step> judge_nonfinite(Case&);  // MPT001. The earliest step of its
 void judge_skips(Case&, std::optional<Step> first_nonfinite);
 std::set<OpPlace> judge_sums(Case&);                         // MPT012. Where it found something
 void judge_ops(Case&, const std::set<OpPlace>& swallowing);  // MPT010, MPT011; not there, MPT012 explains it
-void judge_amplified(Case&);                                 // MPT013
-void judge_narrowed(Case&);                                  // MPT014
-void judge_gradients(Case&);                                 // MPT026
+void judge_accumulation(Case&);                              // MPT012 of gradients, without a twin
+std::set<std::string> judge_integers(Case&);                 // MPT015. The layers whose angles it explains
+void judge_amplified(Case&, const std::set<std::string>& explained);  // MPT013; not in these layers
+void judge_narrowed(Case&);                                           // MPT014
+void judge_gradients(Case&);                                          // MPT026
 void judge_parameters(Case&);  // MPT027. After the rules that find causes in the optimizer
 void judge_rounded(Case&);     // MPT028
 void judge_departure(Case&);   // MPT024, of out.loss. After the rules that find causes
@@ -76,9 +78,10 @@ std::optional<FlushedState> flushed_state(const RunModel&);
 void judge_state(Case&);  // MPT025
 // Whether a sum over ranks made values that are not finite of finite ones. One in a skipped step is judged with it.
 bool overflows(const CollectiveTotal&, const Case&);
-void judge_reductions(Case&);  // MPT050, MPT051, MPT073, MPT076, MPT077
-void judge_copies(Case&);      // MPT061
-void judge_products(Case&);    // MPT071, MPT072, MPT074, MPT075
-void judge_coverage(Case&);    // inconclusive, not_run
+void judge_reductions(Case&);   // MPT050, MPT051, MPT073, MPT076, MPT077
+void judge_copies(Case&);       // MPT061
+void judge_scaled_clip(Case&);  // MPT062
+void judge_products(Case&);     // MPT071, MPT072, MPT074, MPT075
+void judge_coverage(Case&);     // inconclusive, not_run
 
 }  // namespace mp::trace

@@ -96,11 +96,12 @@ Finding amplified(const Case& c, const std::vector<const OpSum*>& ops) {
 
 }  // namespace
 
-void judge_amplified(Case& c) {
+void judge_amplified(Case& c, const std::set<std::string>& explained) {
     std::map<std::string, std::vector<const OpSum*>> layers;
     const bool has_loss = c.out.loss.answer != LossAgreement::Answer::not_compared;
     for (const OpSum& sum : c.model.ops) {
         if (!amplifies(sum, c.model, c.limits.amplified_warn)) continue;
+        if (explained.contains(sum.total.layer)) continue;
         if (is_correction(sum, c.model, c.limits.amplified_warn)) continue;
         if (!has_loss || !near_the_loss(sum.total, c.model)) layers[sum.total.layer].push_back(&sum);
     }

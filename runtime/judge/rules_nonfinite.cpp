@@ -222,7 +222,8 @@ bool judge_lost_weights(Case& c) {
     f.rank = first->first_nonfinite.rank;
     f.message = std::string(name_of(first->kind)) + " " + shown(first->name) + " holds " +
                 counted(first->last.nonfinite_real, "non-finite value") + " of " +
-                figure(static_cast<double>(first->last.elements)) + " that the twin does not have";
+                figure(static_cast<double>(first->last.elements)) +
+                (has_twin(c.model) ? " that the twin does not have" : "");
     if (others > 0) f.message += ", as do " + counted(others, "other tensor");
     f.advice =
         c.model.mode == Mode::trajectory

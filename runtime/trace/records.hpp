@@ -363,6 +363,9 @@ struct OpRecord {
     // 1 more than the number of the device, in a CUDA program that uses several in one process; else 0. Each device has
     // records of its own.
     std::uint64_t device = 0;
+    // Integers that the op made or cast in 16 bits and that this format does not have, on sampled steps: above 256 in
+    // bf16 every second one.
+    std::uint64_t inexact = 0;
     // Histogram of low-precision results, in sampled steps of a mode with a twin; empty: not taken.
     Exponents exponents;
 };
@@ -418,6 +421,7 @@ constexpr void fields(V&& v, Of<OpRecord>) {
     v(Field{"emulated", sum}.since(4), &R::emulated);
     v(Field{"unguarded", smallest}.since(4), &R::unguarded);
     v(Field{"device", place}.since(5), &R::device);
+    v(Field{"inexact", sum}.since(6), &R::inexact);
     v(Field{"added", sum}.in(sums), &R::added);
     v(Field{"absorbed", sum}.in(sums), &R::absorbed);
 }

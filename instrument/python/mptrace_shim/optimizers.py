@@ -10,6 +10,7 @@ import threading
 import weakref
 
 from . import say
+from .rests import Rests
 
 _PATCHERS = ("_patch_step_function", "_hook_for_profile")  # torch 2.x, 1.x
 _MARK = "_mptrace_counts"
@@ -55,6 +56,7 @@ class Steps:
         self._steps = 0  # of the first optimizer of each training
         self._trainings = 1
         self._first = True
+        self._rests = Rests(ops.hidden)
         self.running = _Running()
         self.off = False
 
@@ -70,8 +72,9 @@ class Steps:
     def number(self, optimizer):
         self._rest = max(self._rest, self._ended - self._last.get(optimizer, self._ended))
         number = self._numbers.get(optimizer)
-        made_later = number is None and self._made.get(optimizer, 0) > self._began
-        if made_later or number != 0 and self._goes_on_alone(optimizer):
+        starts_anew = number is None and (self._made.get(optimizer, 0) > self._began or
+                                         self._first_one_rests(optimizer))
+        if starts_anew or number != 0 and self._goes_on_alone(optimizer):
             self._begin_training()
             number = 0
         elif number is None:
@@ -86,9 +89,14 @@ class Steps:
         gone = self._ended > 0 and self._counting() is None
         return gone or self._alone.get(optimizer, 0) >= max(_FEWEST_ALONE, 2 * self._rest)
 
+    def _first_one_rests(self, optimizer):
+        first = self._counting() if self._counting is not None else None
+        return first is not None and self._rests.first_one_rests(first, optimizer)
+
     def _begin_training(self):
-        """The optimizer that steps now counts the steps: it was made after the first step of this training, or goes on
-        alone."""
+        """The optimizer that steps now counts the steps: it was made after the first step of this training, goes on
+        alone, or begins while the first one rests."""
+        self._rests.training_begins()
         self._began = self._ended
         self._rest = 0
         for other in [o for o, number in self._numbers.items() if number == 0]:
@@ -149,6 +157,8 @@ class Steps:
             self._alone.clear()
         else:
             self._alone[step.optimizer] = self._alone.get(step.optimizer, 0) + 1
+        waiting = [o for o in list(self._made) if o not in self._numbers]
+        self._rests.stepped(step.optimizer, step.number == 0, waiting)
         first, self._first = self._first, False
         for told in self.on_first if first else ():
             told()

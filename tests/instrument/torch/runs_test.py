@@ -301,8 +301,25 @@ class Steps(TracedRun):
         done = self.trace(HEAD + "models = [model_of(), model_of()]\n"
                           "made = [torch.optim.SGD(m.parameters(), 0.1) for m in models]\n"
                           "for model, optimizer in zip(models, made): train(model, optimizer, 16)\n")
-        self.assertEqual((self.steps(0), self.steps(1)), (list(range(24)), [15] * 8))
+        self.assertEqual((self.steps(0), self.steps(1)), (list(range(32)), []))
         self.assertRegex(done.stderr, "training [12] of 2")
+
+    def test_a_late_second_optimizer_is_not_another_training(self):
+        # The first step of a critic's opponent comes late and reaches the critic: still one training.
+        self.trace(HEAD + "G, D = torch.nn.Linear(4, 8), torch.nn.Linear(8, 1)\n"
+                   "g, d = torch.optim.Adam(G.parameters()), torch.optim.Adam(D.parameters())\n"
+                   "for i in range(12):\n"
+                   "    fake = G(torch.randn(8, 4))\n"
+                   "    d.zero_grad(); (D(torch.randn(8, 8)).mean() - D(fake.detach()).mean()).backward(); d.step()\n"
+                   "    if i % 3 == 2: g.zero_grad(); D(fake).mean().backward(); g.step()\n")
+        self.assertEqual((self.steps(0), self.steps(1)), (list(range(12)), [2, 5, 8, 11]))
+        # A part that is trained later on, by a backward of the whole model.
+        self.trace(HEAD + "model = model_of()\n"
+                   "a, b = (torch.optim.SGD(model[i].parameters(), 0.1) for i in (0, 2))\n"
+                   "for i in range(8):\n"
+                   "    model(torch.randn(8, 16)).square().mean().backward(); a.step()\n"
+                   "    if i > 3: b.step()\n    model.zero_grad()\n")
+        self.assertEqual(self.steps(0), list(range(8)))
 
     def test_a_loop_without_an_optimizer_has_steps(self):
         done = self.trace(HEAD + "w = torch.randn(8, 1, requires_grad=True)\n"
