@@ -4,6 +4,7 @@ Started by runs.py for untraced runs; its arguments are further modules to impor
 lines; a script sees what `python script arguments` would show it, and of several ranks what torchrun would set. No
 thread runs before the fork.
 """
+import atexit
 import contextlib
 import importlib
 import json
@@ -12,6 +13,7 @@ import runpy
 import signal
 import socket
 import sys
+import threading
 import time
 
 import torch  # noqa: F401
@@ -28,7 +30,8 @@ def free_port():
 
 
 def become(request, rank, port):
-    """In the child: the process of that command line. Returns as a script does, to the interpreter's own end."""
+    """In the child: the process of that command line. A script that fails returns to the interpreter's own end. One that
+    ends well leaves at once, because taking down the modules of torch in a fork copies their memory, for a second."""
     os.setsid()
     os.chdir(request["cwd"])
     for name, fd in (("stdout", 1), ("stderr", 2)):
@@ -40,6 +43,11 @@ def become(request, rank, port):
     sys.argv = request["argv"]
     sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
     runpy.run_path(sys.argv[0], run_name="__main__")
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(0)
 
 
 def wait(pids, timeout):
