@@ -5,14 +5,17 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
 from dataclasses import dataclass, field
 
 import compare
+from cases import TORCHRUN
 
-sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "fakes"))
+FAKES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "fakes")
+sys.path.append(FAKES)
 import own_group  # noqa: E402
 
 TIMEOUT = 300  # seconds a run; a shadow collective that hangs must not hang the suite
@@ -30,6 +33,7 @@ class Setting:
     python: str
     sharded_gpt: str
     options: list = field(default_factory=list)  # further options of mp-trace
+    long: bool = False
 
 
 @dataclass
@@ -83,6 +87,14 @@ def program_of(setting, case, seed, precision, skips):
     return [os.path.join(setting.root, "testdata", "programs", "gpt", case.program), *options]
 
 
+def ranks_of(count, command):
+    """The command of a launcher that does not import torch."""
+    with socket.socket() as probe:
+        probe.bind(("localhost", 0))
+        port = probe.getsockname()[1]
+    return ["sh", os.path.join(FAKES, "ranks.sh"), str(count), str(port), *command]
+
+
 def launched(setting, case, program):
     """The command as a user types it."""
     if case.program == "sharded_gpt":
@@ -91,6 +103,8 @@ def launched(setting, case, program):
         return [setting.python, *program]
     if setting.torch == "debian":
         return ["mpirun", "-np", str(case.ranks), setting.python, *program]
+    if not setting.long and case.name not in TORCHRUN:
+        return ranks_of(case.ranks, [setting.python, *program])
     torchrun = os.path.join(os.path.dirname(setting.python), "torchrun")
     return [torchrun, "--standalone", "--nproc-per-node", str(case.ranks), *program]
 
