@@ -30,8 +30,8 @@ def free_port():
 
 
 def become(request, rank, port):
-    """In the child: the process of that command line. A script that fails returns to the interpreter's own end. One that
-    ends well leaves at once, because taking down the modules of torch in a fork copies their memory, for a second."""
+    """In the child: the process of that command line. A script that fails returns to the interpreter's own end. One
+    that ends well leaves at once: taking down the modules of torch in a fork copies their memory, for a second."""
     os.setsid()
     os.chdir(request["cwd"])
     for name, fd in (("stdout", 1), ("stderr", 2)):
