@@ -115,7 +115,7 @@ class NotSeen(TracedRun):
 
     def test_compiled_code_is_inconclusive_and_eager_finds_the_overflow(self):
         compiled = OVERFLOWS + "train(model, optimizer, call=torch.compile(model))\n"
-        for mode in ("trajectory", "watch"):
+        for mode in ("trajectory", "watch") if LONG else ("watch",):
             done = self.trace(compiled, mode=mode)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(done.stderr.count("--eager"), 2, "at the start and at the end: " + done.stderr)
@@ -483,8 +483,9 @@ class Reductions(TracedRun):
         found = [f for f in self.report()["findings"] if f["rule"] == "MPT050"]
         self.assertEqual([(f["op"], f["layer"], f["step"]) for f in found], [("all_reduce", "2", 5)], found)
         self.assertRegex(found[0]["message"], r"^all_reduce in fp16 of the gradients? of 2\.bias.* made \d+ non-finite")
-        self.trace(plain, f"file://{self.top}/other", "good")
-        self.assertEqual([f for f in self.report()["findings"] if f["rule"] == "MPT050"], [])
+        if LONG:
+            self.trace(plain, f"file://{self.top}/other", "good")
+            self.assertEqual([f for f in self.report()["findings"] if f["rule"] == "MPT050"], [])
 
     def test_what_a_hook_of_ddp_loses_is_lost_in_the_bucket(self):
         self.trace(HOOK.replace("200.0", "1e-6").replace("80000.0", "1e-6"), f"file://{self.top}/store", "good")
