@@ -11,22 +11,18 @@ import json
 import os
 import runpy
 import signal
-import socket
 import sys
 import threading
 import time
 
-import torch  # noqa: F401
+sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "fakes"))
+import own_group  # noqa: E402
+
+import torch  # noqa: E402, F401
 try:
     import torch._dynamo  # noqa: F401  (the first step of an optimizer imports it)
 except ImportError:
     pass
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("localhost", 0))
-        return str(probe.getsockname()[1])
 
 
 def become(request, rank, port):
@@ -82,7 +78,7 @@ def main():
         request = json.loads(line)
         for name in ("stdout", "stderr"):
             os.truncate(os.open(request[name], os.O_WRONLY | os.O_CREAT, 0o644), 0)
-        pids, port = [], free_port()
+        pids, port = [], own_group.free_port()
         for rank in range(request["ranks"]):
             pids.append(os.fork())
             if pids[-1] == 0:

@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -89,10 +88,7 @@ def program_of(setting, case, seed, precision, skips):
 
 def ranks_of(count, command):
     """The command of a launcher that does not import torch."""
-    with socket.socket() as probe:
-        probe.bind(("localhost", 0))
-        port = probe.getsockname()[1]
-    return ["sh", os.path.join(FAKES, "ranks.sh"), str(count), str(port), *command]
+    return ["sh", os.path.join(FAKES, "ranks.sh"), str(count), own_group.free_port(), *command]
 
 
 def launched(setting, case, program):
