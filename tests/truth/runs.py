@@ -1,4 +1,5 @@
 """Starts one case three times (low precision, the same under mp-trace, plain fp32) and judges the results."""
+import atexit
 import glob
 import json
 import os
@@ -126,6 +127,11 @@ PRELOADED = ("torch.distributed.fsdp", "torch.distributed.optim", "torch.nn.para
 SERVERS = threading.local()  # a reference server for each thread of the suite
 
 
+def end_of_server(process):
+    process.stdin.close()
+    process.wait()
+
+
 def run_forked(command, folder, modules=(), ranks=1):
     """The same of `python script ...` without its import of torch and `modules`, see reference_server.py."""
     os.makedirs(folder, exist_ok=True)
@@ -133,6 +139,7 @@ def run_forked(command, folder, modules=(), ranks=1):
         server = os.path.join(os.path.dirname(os.path.abspath(__file__)), "reference_server.py")
         SERVERS.process = subprocess.Popen([command[0], server, *modules], env=environment(), text=True,
                                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        atexit.register(end_of_server, SERVERS.process)
     request = {"argv": command[1:], "cwd": folder, "timeout": TIMEOUT, "ranks": ranks,
                "stdout": os.path.join(folder, "stdout"), "stderr": os.path.join(folder, "stderr")}
     SERVERS.process.stdin.write(json.dumps(request) + "\n")
