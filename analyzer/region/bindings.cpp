@@ -73,7 +73,6 @@ public:
         }
     }
     bool empty() const { return exports_.empty(); }
-    std::vector<Exported> take() { return std::move(exported_); }
 
     void connect(const Function& f, Call& call) const {
         const std::string_view name = call.name.str();
@@ -112,7 +111,6 @@ private:
                 continue;
             }
             c.lambdas.clear();  // registering a function does not call it
-            exported_.push_back({usr, f.usr, Symbol(exported)});
         }
     }
 
@@ -156,7 +154,6 @@ private:
         Symbol usr;
         bool cuda = false;
     };
-    std::vector<Exported> exported_;
     std::unordered_map<std::string, Export> exports_;  // key: "ext.f", or ".f" for a module without a known
                                                        // name
 };
@@ -170,12 +167,12 @@ std::optional<RegisteredOp> registered_op(const Function& f, const Call& call) {
     return RegisteredOp{library->space, library->key, exported_name(call.args[1])};
 }
 
-std::vector<Exported> link_bindings(std::vector<Unit>& units) {
+void link_bindings(std::vector<Unit>& units) {
     const bool python =
         std::ranges::any_of(units, [](const Unit& u) { return u.language == Language::python; });
-    if (!python) return {};
-    Bindings bindings(units);
-    if (bindings.empty()) return {};
+    if (!python) return;
+    const Bindings bindings(units);
+    if (bindings.empty()) return;
     std::unordered_map<Symbol, bool> defined;
     for (const Unit& unit : units)
         for (const Function& f : unit.functions) defined.emplace(f.usr, true);
@@ -185,7 +182,6 @@ std::vector<Exported> link_bindings(std::vector<Unit>& units) {
             for (Call& call : f.calls)
                 if (call.callee.empty() || !defined.contains(call.callee)) bindings.connect(f, call);
     }
-    return bindings.take();
 }
 
 }  // namespace mp::lint

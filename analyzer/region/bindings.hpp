@@ -11,13 +11,7 @@
 
 namespace mp::lint {
 
-// A function that a module of C++ offers to Python.
-struct Exported {
-    Symbol usr;
-    Symbol module;  // the function that registers it
-    Symbol name;    // the one that Python calls it by
-};
-std::vector<Exported> link_bindings(std::vector<Unit>& units);
+void link_bindings(std::vector<Unit>& units);
 
 // An op registered by m.def("op(...)") or m.impl("op", function) in a TORCH_LIBRARY function.
 struct RegisteredOp {

@@ -13,9 +13,8 @@ namespace mp::lint {
 
 // Built in this order; each part depends only on the ones before it.
 struct Program::Impl {
-    Impl(std::vector<Unit> all, std::vector<Exported> offered, const RegionConfig& regions)
+    Impl(std::vector<Unit> all, const RegionConfig& regions)
         : units(std::move(all)),
-          exported(std::move(offered)),
           config(regions),
           graph(units),
           later(in_background([this] { return Rest{DTypes(graph), CallIndex(graph.functions())}; })),
@@ -32,7 +31,6 @@ struct Program::Impl {
     };
 
     std::vector<Unit> units;
-    std::vector<Exported> exported;
     RegionConfig config;
     Graph graph;
     std::future<Rest> later;
@@ -51,9 +49,9 @@ Program::~Program() = default;
 Program Program::link(std::vector<Unit> units, const RegionConfig& config, int threads) {
     Program program;
     link_names(units, threads);
-    std::vector<Exported> exported = link_bindings(units);
+    link_bindings(units);
     separate_namesakes(units);
-    program.impl_ = std::make_unique<Impl>(std::move(units), std::move(exported), config);
+    program.impl_ = std::make_unique<Impl>(std::move(units), config);
     return program;
 }
 
@@ -74,8 +72,6 @@ const Function* Program::owner(const Call& call) const {
     const std::uint32_t f = impl_->graph.owner(call);
     return f == Graph::kNobody ? nullptr : &impl_->graph.function(f);
 }
-
-std::span<const Exported> Program::exported() const { return impl_->exported; }
 
 std::span<const Context> Program::contexts(const Function& f, const Call& call) const {
     const std::uint32_t index = impl_->graph.index_of(f);

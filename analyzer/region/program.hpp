@@ -84,8 +84,7 @@ public:
     const CallIndex& calls() const;                      // of all functions
     const Function* definition(Symbol usr) const;        // nullptr: the body is not in the program
     std::span<const Call* const> callers(Symbol usr) const;
-    const Function* owner(const Call&) const;    // the function a call belongs to
-    std::span<const Exported> exported() const;  // from C++ to Python
+    const Function* owner(const Call&) const;  // the function a call belongs to
 
     // Every distinct autocast state in which this call can run; never empty. A caller outside the
     // program counts as "off".

@@ -16,8 +16,8 @@ using Stream = CUstream_st*;
 inline bool is_default(Stream stream) { return reinterpret_cast<std::uintptr_t>(stream) <= 2; }
 
 // cuda.h: attributes of a pointer and of a device. Memory of cuMemAlloc alone can be shared the old way.
-inline constexpr int kBufferId = 7, kIsManaged = 8, kDeviceOrdinal = 9, kIpcCapable = 10, kRangeStart = 11,
-                     kRangeSize = 12, kPool = 17;
+inline constexpr int kBufferId = 7, kDeviceOrdinal = 9, kIpcCapable = 10, kRangeStart = 11, kRangeSize = 12,
+                     kPool = 17;
 inline constexpr int kCapabilityMajor = 75, kCapabilityMinor = 76;
 
 // library_types.h: the cudaDataType that cuBLAS takes.
@@ -34,9 +34,8 @@ inline constexpr int kCompute16F = 64, kCompute16FPedantic = 65, kCompute32F = 6
 inline constexpr int kMathTensorOp = 1, kMathTF32 = 3, kMathMask = 15, kMathReducesWide = 16;
 
 // cublasLt.h: attributes of a matmul, a layout and an algorithm, and their values.
-inline constexpr int kLtComputeType = 0, kLtScaleType = 1, kLtPointerMode = 2, kLtTransA = 3, kLtTransB = 4,
-                     kLtEpilogue = 7, kLtBiasPointer = 8, kLtScaleOfA = 17, kLtScaleOfD = 20,
-                     kLtBiasType = 26;
+inline constexpr int kLtComputeType = 0, kLtPointerMode = 2, kLtTransA = 3, kLtTransB = 4, kLtEpilogue = 7,
+                     kLtBiasPointer = 8, kLtScaleOfA = 17, kLtScaleOfD = 20, kLtBiasType = 26;
 inline constexpr int kLtLayoutType = 0, kLtLayoutOrder = 1, kLtLayoutRows = 2, kLtLayoutColumns = 3,
                      kLtLayoutLeading = 4, kLtLayoutBatch = 5, kLtLayoutStride = 6;
 inline constexpr int kLtOrderColumn = 0, kLtOrderRow = 1;
@@ -45,7 +44,7 @@ inline constexpr std::uint32_t kLtReduceInPlace = 1, kLtReduceInComputeType = 2,
 // Bits of an epilogue; those of a derivative come with the bit of the gradient of the bias, or of A's or B's.
 inline constexpr std::uint32_t kLtEpilogueNone = 1, kLtEpilogueRelu = 2, kLtEpilogueBias = 4,
                                kLtEpilogueReluBackward = 8, kLtEpilogueBiasGradient = 16,
-                               kLtEpilogueGelu = 32, kLtEpilogueGeluBackward = 64, kLtEpilogueAux = 128,
+                               kLtEpilogueGelu = 32, kLtEpilogueGeluBackward = 64,
                                kLtEpilogueBiasGradientA = 256, kLtEpilogueBiasGradientB = 512;
 
 // nccl.h
@@ -53,7 +52,6 @@ inline constexpr int kNcclScalarOfHost = 1;  // ncclScalarHostImmediate
 inline constexpr int kNcclInternalError = 3, kNcclInProgress = 7;
 inline constexpr int kNcclFloat16 = 6, kNcclFloat32 = 7, kNcclFloat64 = 8, kNcclBfloat16 = 9, kNcclE4M3 = 10,
                      kNcclE5M2 = 11;
-inline constexpr int kNcclAvg = 4;
 
 struct NcclUniqueId {
     char internal[128];

@@ -11,6 +11,8 @@
 
 #include <xxhash.h>
 
+#include "kernels/base/input_file.hpp"
+
 namespace mp {
 namespace {
 
@@ -27,22 +29,13 @@ std::string new_name_beside(const std::string& path) {
 std::uint64_t hash_bytes(std::string_view bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
 
 bool read_file(const std::string& path, std::string& into, std::uint64_t limit) {
-    // O_NONBLOCK: opening a FIFO must not wait for a writer.
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) return false;
+    const InputFile file(path);
+    if (!file.is_open()) return false;
     struct ::stat info{};
-    const bool fits =
-        ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && static_cast<std::uint64_t>(info.st_size) <= limit;
+    const bool fits = ::fstat(file.get(), &info) == 0 && S_ISREG(info.st_mode) &&
+                      static_cast<std::uint64_t>(info.st_size) <= limit;
     into.resize(fits ? static_cast<std::size_t>(info.st_size) : 0);
-    std::size_t done = 0;
-    while (fits && done < into.size()) {
-        const ssize_t got = ::read(fd, into.data() + done, into.size() - done);
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) break;
-        done += static_cast<std::size_t>(got);
-    }
-    ::close(fd);
-    into.resize(done);
+    into.resize(read_at(file.get(), 0, into.data(), into.size()));
     return fits;
 }
 

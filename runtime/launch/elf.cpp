@@ -1,9 +1,7 @@
 #include "runtime/launch/elf.hpp"
 
 #include <elf.h>
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -15,6 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/base/input_file.hpp"
+
 namespace mp::launch {
 namespace {
 
@@ -25,28 +25,15 @@ constexpr std::size_t kMostSections = 1 << 16;  // as many as e_shnum can count
 constexpr std::size_t kLargestTable =
     64 << 20;  // of symbols, and of their names; those of an LLVM tool have 20 MiB
 
-class File {
+class ElfFile {
 public:
-    explicit File(const std::string& path) : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
-    ~File() {
-        if (fd_ >= 0) ::close(fd_);
-    }
-    File(const File&) = delete;
-    File& operator=(const File&) = delete;
+    explicit ElfFile(const std::string& path) : file_(path) {}
 
-    bool is_open() const { return fd_ >= 0; }
+    bool is_open() const { return file_.is_open(); }
 
     // Reads `into` completely from `offset`; false when that fails.
     bool read(std::uint64_t offset, std::span<std::byte> into) const {
-        std::size_t done = 0;
-        while (done < into.size()) {
-            const ssize_t got =
-                ::pread(fd_, into.data() + done, into.size() - done, static_cast<off_t>(offset + done));
-            if (got < 0 && errno == EINTR) continue;
-            if (got <= 0) return false;
-            done += static_cast<std::size_t>(got);
-        }
-        return true;
+        return read_at(file_.get(), offset, into.data(), into.size()) == into.size();
     }
 
     template <typename T>
@@ -55,7 +42,7 @@ public:
     }
 
 private:
-    int fd_;
+    InputFile file_;
 };
 
 std::string hex(std::span<const std::byte> bytes) {
@@ -85,7 +72,7 @@ std::string build_id_in(std::span<const std::byte> notes) {
     return {};
 }
 
-void read_interpreter(const File& file, const Elf64_Phdr& header, ElfFacts& facts) {
+void read_interpreter(const ElfFile& file, const Elf64_Phdr& header, ElfFacts& facts) {
     std::array<char, kLongestPath> text{};
     const std::size_t size = std::min<std::size_t>(header.p_filesz, text.size() - 1);
     if (!file.read(header.p_offset, std::as_writable_bytes(std::span(text).first(size)))) return;
@@ -100,14 +87,14 @@ bool is_loaded(const Elf64_Phdr& part, std::span<const Elf64_Phdr> headers) {
     });
 }
 
-void read_notes(const File& file, const Elf64_Phdr& header, ElfFacts& facts) {
+void read_notes(const ElfFile& file, const Elf64_Phdr& header, ElfFacts& facts) {
     if (!facts.build_id.empty()) return;
     std::vector<std::byte> notes(std::min<std::size_t>(header.p_filesz, kLongestNotes));
     if (file.read(header.p_offset, notes)) facts.build_id = build_id_in(notes);
 }
 
 // The bytes of a section; empty when it is too large or outside of the file.
-std::vector<std::byte> section(const File& file, const Elf64_Shdr& header) {
+std::vector<std::byte> section(const ElfFile& file, const Elf64_Shdr& header) {
     if (header.sh_size > kLargestTable) return {};
     std::vector<std::byte> bytes(header.sh_size);
     if (!file.read(header.sh_offset, bytes)) return {};
@@ -145,7 +132,7 @@ std::set<std::string> file_names(std::span<const std::byte> symbols, std::span<c
 std::vector<std::string> unit_names(const std::string& path) {
     const Result<ElfFacts> facts = read_elf(path);
     if (!facts || facts->bits != 64 || !facts->little_endian) return {};
-    const File file(path);
+    const ElfFile file(path);
     Elf64_Ehdr head{};
     if (!file.read_value(0, head) || head.e_shentsize != sizeof(Elf64_Shdr)) return {};
     std::vector<Elf64_Shdr> sections(std::min<std::size_t>(head.e_shnum, kMostSections));
@@ -158,7 +145,7 @@ std::vector<std::string> unit_names(const std::string& path) {
 }
 
 Result<ElfFacts> read_elf(const std::string& path) {
-    const File file(path);
+    const ElfFile file(path);
     if (!file.is_open()) return Error{path + ": " + std::strerror(errno), ""};
     Elf64_Ehdr head{};
     std::array<unsigned char, EI_NIDENT> ident{};

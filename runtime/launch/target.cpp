@@ -1,7 +1,5 @@
 #include "runtime/launch/target.hpp"
 
-#include "kernels/base/paths.hpp"
-
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
@@ -12,6 +10,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "kernels/base/input_file.hpp"
+#include "kernels/base/paths.hpp"
 #include "runtime/launch/elf.hpp"
 #include "runtime/launch/words.hpp"
 
@@ -36,16 +36,6 @@ int execute_error(const std::string& path) {
 }
 
 int status_of(int error) { return error == ENOENT || error == ENOTDIR ? kNotFound : kNotExecutable; }
-
-std::string first_bytes_of(const std::string& path) {
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) return {};
-    std::string bytes(4 * kLongestShebang, '\0');
-    const ssize_t got = ::read(fd, bytes.data(), bytes.size());
-    ::close(fd);
-    bytes.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
-    return bytes;
-}
 
 // The file is setuid or similar, so ld.so ignores LD_PRELOAD (AT_SECURE).
 bool is_secure(const std::string& path) {
@@ -194,7 +184,7 @@ Inspected inspect(const std::string& path, const Variables& variables) {
     out.target.path = path;
     std::string at = path;
     for (int depth = 0; depth <= kMostInterpreters; ++depth) {
-        const std::string bytes = first_bytes_of(at);
+        const std::string bytes = start_of_file(at, 4 * kLongestShebang);
         if (bytes.starts_with("\x7f"
                               "ELF")) {
             judge_elf(at, out.target);

@@ -1,6 +1,5 @@
 #include "runtime/launch/torch_finder.hpp"
 
-#include <fcntl.h>
 #include <glob.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "kernels/base/child.hpp"
+#include "kernels/base/input_file.hpp"
 #include "kernels/base/paths.hpp"
 #include "runtime/launch/elf.hpp"
 #include "runtime/launch/layout.hpp"
@@ -38,15 +38,9 @@ constexpr std::string_view kMark{"\0torch\0", 7};
 
 bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
 
-std::string content_of(const std::string& path) {
+std::string version_file(const std::string& package) {
     constexpr std::size_t kMost = 4096;
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) return {};
-    std::string text(kMost, '\0');
-    const ssize_t got = ::read(fd, text.data(), text.size());
-    ::close(fd);
-    text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
-    return text;
+    return start_of_file(package + "/version.py", kMost);
 }
 
 bool has_headers(const std::string& root) { return exists(root + "/include/ATen/ATen.h"); }
@@ -68,9 +62,9 @@ Result<Torch> torch_from(const std::string& library, const std::string& package)
     Torch torch{.library = library,
                 .root = has_headers(package) ? package : root_of(library),
                 .id = *id,
-                .version = version_in(content_of(package + "/version.py"))};
+                .version = version_in(version_file(package))};
     if (!torch.version.empty()) return torch;
-    torch.version = version_in(content_of(parent_of(parent_of(library)) + "/version.py"));
+    torch.version = version_in(version_file(parent_of(parent_of(library))));
     // libtorch_cpu.so.1.13.0
     const std::string real = real_path(library);
     const std::size_t suffix = real.rfind(".so.");

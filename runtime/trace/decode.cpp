@@ -1,6 +1,7 @@
 #include "runtime/trace/decode.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <type_traits>
 
 #include "runtime/trace/bytes.hpp"
@@ -292,6 +293,14 @@ bool take_columns(ByteReader& from, StepDecoding& how, std::vector<OpRecord>& op
     return true;
 }
 
+// The number of rows that follow; nothing when the payload cannot have as many.
+std::optional<std::size_t> take_row_count(ByteReader& from) {
+    constexpr std::size_t kSmallest = 3 * 4 + 3;  // a row without numbers
+    const std::uint64_t count = from.number();
+    if (!from.ok() || count > from.size() / kSmallest) return std::nullopt;
+    return static_cast<std::size_t>(count);
+}
+
 }  // namespace
 
 bool NameList::add(std::string_view payload) {
@@ -340,16 +349,15 @@ bool decode(std::string_view payload, StepDecoding& how, StepOps& r) {
     ByteReader from(payload);
     r.step = Step{from.signed_number()};
     r.optimizer = take_int32(from);
-    const std::uint64_t count = from.number();
-    constexpr std::size_t kSmallest = 3 * 4 + 3;  // a row without numbers
-    if (!from.ok() || count > from.size() / kSmallest) return false;
-    if (count > how.room / sizeof(OpRecord)) {
+    const std::optional<std::size_t> count = take_row_count(from);
+    if (!count) return false;
+    if (*count > how.room / sizeof(OpRecord)) {
         how.left_out = true;
         r.ops.clear();
         return true;
     }
-    how.room -= static_cast<std::size_t>(count) * sizeof(OpRecord);
-    r.ops.resize(static_cast<std::size_t>(count));
+    how.room -= *count * sizeof(OpRecord);
+    r.ops.resize(*count);
     for (std::string OpRecord::* const field : {&OpRecord::layer, &OpRecord::op, &OpRecord::source}) {
         if (!take_name_column(from, how, r.ops, field)) return false;
     }
@@ -380,14 +388,13 @@ bool decode(std::string_view payload, StepDecoding& how, OpColumns& r) {
     ++r.version;
     r.head.clear();
     r.rows.clear();
-    const std::uint64_t count = from.number();
-    constexpr std::size_t kSmallest = 3 * 4 + 3;  // a row without numbers
-    if (!from.ok() || count > from.size() / kSmallest) return false;
-    if (count > how.room / sizeof(OpRecord)) {
+    const std::optional<std::size_t> count = take_row_count(from);
+    if (!count) return false;
+    if (*count > how.room / sizeof(OpRecord)) {
         how.left_out = true;
         return true;
     }
-    r.rows.resize(static_cast<std::size_t>(count));
+    r.rows.resize(*count);
     if (!take_rows(from, how, r)) return false;
     // Reads the rows again from `head`: they refer to texts in it, and later payloads use the rows too.
     r.head = from_count.substr(0, from_count.size() - from.size());

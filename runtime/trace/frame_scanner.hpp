@@ -1,10 +1,6 @@
 #pragma once
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,6 +10,7 @@
 
 #include <zstd.h>
 
+#include "kernels/base/input_file.hpp"
 #include "runtime/trace/frame.hpp"
 #include "runtime/trace/reader.hpp"
 
@@ -55,14 +52,7 @@ private:
         length = static_cast<std::size_t>(std::min<std::uint64_t>(length, size_ - offset));
         if (length > buffer_.capacity() || length < buffer_.capacity() / 4) buffer_ = std::string();
         buffer_.resize(length);
-        std::size_t done = 0;
-        while (done < length) {
-            const ssize_t got =
-                ::pread(fd_, buffer_.data() + done, length - done, static_cast<off_t>(offset + done));
-            if (got < 0 && errno == EINTR) continue;
-            if (got <= 0) break;
-            done += static_cast<std::size_t>(got);
-        }
+        const std::size_t done = read_at(fd_, offset, buffer_.data(), length);
         buffer_.resize(done);
         if (done < length) size_ = offset + done;
     }
@@ -72,20 +62,6 @@ private:
     std::uint64_t start_ = 0;
     std::string own_;
     std::string& buffer_;
-};
-
-class File {
-public:
-    explicit File(const std::string& path) : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
-    ~File() {
-        if (fd_ >= 0) ::close(fd_);
-    }
-    File(const File&) = delete;
-    File& operator=(const File&) = delete;
-    int get() const { return fd_; }
-
-private:
-    int fd_;
 };
 
 // Finds the intact frames of a file, also after damaged parts.

@@ -1,8 +1,6 @@
 #include "runtime/trace/options.hpp"
 
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -10,6 +8,8 @@
 #include <cstring>
 #include <optional>
 #include <utility>
+
+#include "kernels/base/input_file.hpp"
 
 namespace mp::trace {
 namespace {
@@ -173,21 +173,14 @@ Result<Options> options_from_text(std::string_view text) {
 
 Result<Options> read_options(const std::string& path) {
     auto failed = [&path](const char* why) { return Error{path + ": " + why, {}}; };
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) return failed(std::strerror(errno));
+    const InputFile file(path);
+    if (!file.is_open()) return failed(std::strerror(errno));
     struct ::stat info{};
     std::string text;
-    const bool regular = ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+    const bool regular = ::fstat(file.get(), &info) == 0 && S_ISREG(info.st_mode);
     if (regular && static_cast<std::uint64_t>(info.st_size) <= kMaxOptionsFile)
         text.resize(static_cast<std::size_t>(info.st_size));
-    std::size_t done = 0;
-    while (done < text.size()) {
-        const ssize_t got = ::read(fd, text.data() + done, text.size() - done);
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) break;
-        done += static_cast<std::size_t>(got);
-    }
-    ::close(fd);
+    const std::size_t done = read_at(file.get(), 0, text.data(), text.size());
     if (!regular) return failed("not a regular file");
     if (done == 0 || done < text.size()) return failed("empty, too large or unreadable");
     auto options = options_from_text(text);

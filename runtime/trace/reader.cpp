@@ -12,6 +12,7 @@
 #include <tuple>
 #include <utility>
 
+#include "kernels/base/input_file.hpp"
 #include "runtime/trace/decode.hpp"
 #include "runtime/trace/encode.hpp"
 #include "runtime/trace/frame_scanner.hpp"
@@ -268,8 +269,8 @@ private:
 // `room`: memory beyond four times the file; the reader subtracts what it uses.
 Result<Recording> read_within(const std::string& path, std::uint64_t& room, VisitBuffers& buffers,
                               RecordVisitor* visitor = nullptr) {
-    const File file(path);
-    if (file.get() < 0) return Error{path + ": " + std::strerror(errno), {}};
+    const InputFile file(path);
+    if (!file.is_open()) return Error{path + ": " + std::strerror(errno), {}};
     struct ::stat info{};
     if (::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode))
         return Error{path + ": not a regular file", {}};

@@ -34,7 +34,7 @@ int fold(const char* directory, int threads) {
 }
 
 int write_payloads(const std::string& path) {
-    const mp::trace::File file(path);
+    const mp::InputFile file(path);
     struct ::stat info{};
     if (file.get() < 0 || ::fstat(file.get(), &info) != 0) return 1;
     std::vector<mp::trace::Problem> problems;

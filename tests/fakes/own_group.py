@@ -1,7 +1,14 @@
 """Children of a test, with all that they start."""
 import os
 import signal
+import socket
 import subprocess
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("localhost", 0))
+        return str(probe.getsockname()[1])
 
 
 def start(command, **more):

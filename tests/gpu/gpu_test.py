@@ -80,8 +80,11 @@ def commands(options, name):
     more, ranks = CASES[name]
     program = [os.path.join(HERE, "device_gpt.py"), "--device", options.device, *more, "--save", "result.%r",
                "--steps", str(options.steps)]
-    torchrun = [options.python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
-    program = [*(torchrun if ranks > 1 else [options.python]), *program]
+    if options.device == "late" and ranks > 1:  # what torchrun adds is shown on the CPU
+        program = runs.ranks_of(ranks, [options.python, *program])
+    else:
+        torchrun = [options.python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
+        program = [*(torchrun if ranks > 1 else [options.python]), *program]
     trace = [options.mp_trace, "--mode", "trajectory", "-o", "trace", "--save-twin", "twin.%r", "--"]
     return {"plain": program, "traced": trace + program, "fp32": program + ["--precision", "fp32"]}
 

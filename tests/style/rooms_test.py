@@ -28,7 +28,8 @@ FENCED = [
     (re.compile(r"^yaml\.h$"), ("analyzer/python/yaml_reader.cpp",)),
 ]
 
-# Files of a large room, from the bottom up: a file includes only from rows above its own. Names without ending.
+# Files of a large room, from the bottom up: a file includes only from rows above its own. Names without ending, but a
+# source that stands higher than its header has a place of its own.
 LAYERS = {
     "analyzer/driver": """
         discover front_ends judge output policy_command pool python_scan torch_pin
@@ -38,6 +39,20 @@ LAYERS = {
         gather
         result_cache
         lint
+    """,
+    "instrument/cuda": """
+        abi kernel_pointers memory_names per_process range_names real
+        communicators dtypes events nvtx ranges
+        activity product_text samples sketches
+        meter step_tally
+        open_steps skips weights
+        event_log
+        run
+        process run_figures
+        activity.cpp annotations hooks nccl_profiler nvtx.cpp nvtx_extensions
+        blas blas_lt launches nccl_hooks
+        nccl_communicators nccl_operators process.cpp
+        nccl
     """,
     "instrument/torch": """
         collective_records compat control current_step device node_pointer pool site test_hooks
@@ -86,9 +101,10 @@ def room_of(rooms, path):
 
 
 def row_of(room, path):
-    name = os.path.splitext(os.path.basename(path))[0]
-    rows = LAYERS[room].strip().splitlines()
-    return next((i for i, row in enumerate(rows) if name in row.split()), None)
+    file = os.path.basename(path)
+    rows = [row.split() for row in LAYERS[room].strip().splitlines()]
+    places = [i for name in (file, os.path.splitext(file)[0]) for i, row in enumerate(rows) if name in row]
+    return next(iter(places), None)
 
 
 def layer_faults(path, text):
@@ -179,6 +195,9 @@ def self_check(rooms):
         ("analyzer/driver/gather.hpp", '#include "analyzer/driver/lint.hpp"'),
         ("analyzer/driver/unknown.cpp", ""),
         ("instrument/cuda/a.cpp", "#include <nccl.h>"),
+        ("instrument/cuda/meter.cpp", '#include "instrument/cuda/run.hpp"'),
+        ("instrument/cuda/nvtx.hpp", '#include "instrument/cuda/process.hpp"'),
+        ("instrument/cuda/unknown.cpp", ""),
         ("instrument/torch/parameters.cpp", '#include "instrument/torch/measure.hpp"'),
         ("analyzer/main.cpp", "#include <boost/program_options.hpp>"),
         ("runtime/trace/a.cpp", "#include <utf8proc.h>"),
@@ -188,6 +207,7 @@ def self_check(rooms):
         assert faults_of(rooms, path, text), f"a planted fault was not seen: {path}: {text}"
     for path, text in [("analyzer/clang/a.cpp", '#include "clang/AST/Decl.h"'),
                        ("analyzer/driver/real_front_ends.cpp", '#include "analyzer/clang/extract.hpp"'),
+                       ("instrument/cuda/nvtx.cpp", '#include "instrument/cuda/process.hpp"'),
                        ("kernels/base/cli/a.cpp", "#include <boost/program_options.hpp>"),
                        ("kernels/base/text.cpp", "#include <utf8proc.h>"),
                        ("instrument/torch/twin.cpp", '#include <torch/torch.h>\n#include "instrument/torch/sample.hpp"')]:

@@ -4,31 +4,30 @@ Started by runs.py for untraced runs; its arguments are further modules to impor
 lines; a script sees what `python script arguments` would show it, and of several ranks what torchrun would set. No
 thread runs before the fork.
 """
+import atexit
 import contextlib
 import importlib
 import json
 import os
 import runpy
 import signal
-import socket
 import sys
+import threading
 import time
 
-import torch  # noqa: F401
+sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "fakes"))
+import own_group  # noqa: E402
+
+import torch  # noqa: E402, F401
 try:
     import torch._dynamo  # noqa: F401  (the first step of an optimizer imports it)
 except ImportError:
     pass
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("localhost", 0))
-        return str(probe.getsockname()[1])
-
-
 def become(request, rank, port):
-    """In the child: the process of that command line. Returns as a script does, to the interpreter's own end."""
+    """In the child: the process of that command line. A script that fails returns to the interpreter's own end. One
+    that ends well leaves at once: taking down the modules of torch in a fork copies their memory, for a second."""
     os.setsid()
     os.chdir(request["cwd"])
     for name, fd in (("stdout", 1), ("stderr", 2)):
@@ -40,6 +39,11 @@ def become(request, rank, port):
     sys.argv = request["argv"]
     sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
     runpy.run_path(sys.argv[0], run_name="__main__")
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(0)
 
 
 def wait(pids, timeout):
@@ -74,7 +78,7 @@ def main():
         request = json.loads(line)
         for name in ("stdout", "stderr"):
             os.truncate(os.open(request[name], os.O_WRONLY | os.O_CREAT, 0o644), 0)
-        pids, port = [], free_port()
+        pids, port = [], own_group.free_port()
         for rank in range(request["ranks"]):
             pids.append(os.fork())
             if pids[-1] == 0:

@@ -1,4 +1,5 @@
 """Starts one case three times (low precision, the same under mp-trace, plain fp32) and judges the results."""
+import atexit
 import glob
 import json
 import os
@@ -11,8 +12,10 @@ import threading
 from dataclasses import dataclass, field
 
 import compare
+from cases import TORCHRUN
 
-sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "fakes"))
+FAKES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "fakes")
+sys.path.append(FAKES)
 import own_group  # noqa: E402
 
 TIMEOUT = 300  # seconds a run; a shadow collective that hangs must not hang the suite
@@ -30,6 +33,7 @@ class Setting:
     python: str
     sharded_gpt: str
     options: list = field(default_factory=list)  # further options of mp-trace
+    long: bool = False
 
 
 @dataclass
@@ -83,6 +87,11 @@ def program_of(setting, case, seed, precision, skips):
     return [os.path.join(setting.root, "testdata", "programs", "gpt", case.program), *options]
 
 
+def ranks_of(count, command):
+    """The command of a launcher that does not import torch."""
+    return ["sh", os.path.join(FAKES, "ranks.sh"), str(count), own_group.free_port(), *command]
+
+
 def launched(setting, case, program):
     """The command as a user types it."""
     if case.program == "sharded_gpt":
@@ -91,6 +100,8 @@ def launched(setting, case, program):
         return [setting.python, *program]
     if setting.torch == "debian":
         return ["mpirun", "-np", str(case.ranks), setting.python, *program]
+    if not setting.long and case.name not in TORCHRUN:
+        return ranks_of(case.ranks, [setting.python, *program])
     torchrun = os.path.join(os.path.dirname(setting.python), "torchrun")
     return [torchrun, "--standalone", "--nproc-per-node", str(case.ranks), *program]
 
@@ -116,6 +127,11 @@ PRELOADED = ("torch.distributed.fsdp", "torch.distributed.optim", "torch.nn.para
 SERVERS = threading.local()  # a reference server for each thread of the suite
 
 
+def end_of_server(process):
+    process.stdin.close()
+    process.wait()
+
+
 def run_forked(command, folder, modules=(), ranks=1):
     """The same of `python script ...` without its import of torch and `modules`, see reference_server.py."""
     os.makedirs(folder, exist_ok=True)
@@ -123,6 +139,7 @@ def run_forked(command, folder, modules=(), ranks=1):
         server = os.path.join(os.path.dirname(os.path.abspath(__file__)), "reference_server.py")
         SERVERS.process = subprocess.Popen([command[0], server, *modules], env=environment(), text=True,
                                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        atexit.register(end_of_server, SERVERS.process)
     request = {"argv": command[1:], "cwd": folder, "timeout": TIMEOUT, "ranks": ranks,
                "stdout": os.path.join(folder, "stdout"), "stderr": os.path.join(folder, "stderr")}
     SERVERS.process.stdin.write(json.dumps(request) + "\n")

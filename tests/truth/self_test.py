@@ -13,7 +13,7 @@ import unittest
 import compare
 import runs
 import table
-from cases import CASES, MUTATIONS, UNREACHABLE, VARIANTS, Case, Inexact
+from cases import CASES, MUTATIONS, TORCHRUN, UNREACHABLE, VARIANTS, VARIANTS_OF, Case, Inexact, in_ci
 
 
 def floats(*values):
@@ -171,8 +171,11 @@ class Tables(unittest.TestCase):
         torches = {case.name: case.torches for case in CASES}
         for rule, (name, torch) in MUTATIONS.items():
             self.assertIn(torch, torches[name], rule)
+        for case in CASES:
+            if (case.name, "2.11") in MUTATIONS.values():
+                self.assertTrue(in_ci(case, "2.11"), f"{case.name} proves a rule, but only --long runs it")
         self.assertFalse(set(MUTATIONS) & set(UNREACHABLE))
-        self.assertLessEqual(VARIANTS, set(names))
+        self.assertLessEqual(VARIANTS | TORCHRUN | VARIANTS_OF["2.11"] | VARIANTS_OF["debian"], set(names))
         for case in CASES:
             self.assertTrue(case.inexact is None or case.inexact.counter in ("", "lost", *runs.COUNTERS), case.name)
 

@@ -16,7 +16,7 @@ import time
 
 import runs
 import table
-from cases import CASES, MUTATIONS, UNREACHABLE, VARIANTS
+from cases import CASES, MUTATIONS, UNREACHABLE, in_ci
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -55,7 +55,7 @@ def chosen(options):
     for case in CASES:
         if options.torch not in case.torches or not any(fnmatch.fnmatch(case.name, p) for p in patterns):
             continue
-        if case.name in VARIANTS and not options.long and options.cases == "*":
+        if not options.long and options.cases == "*" and not in_ci(case, options.torch):
             continue
         if case.program == "sharded_gpt" and not options.sharded_gpt:
             print(f"skipped: {case.name}: no --sharded-gpt (libtorch-dev and libgloo-dev build it)")
@@ -112,7 +112,8 @@ def main():
     # Where programs find mp_optim.
     os.environ["MP_OPTIM"] = os.path.join(os.path.dirname(os.path.abspath(options.mp_trace)), "../lib/mp-trace/optim")
     setting = runs.Setting(root, os.path.abspath(options.mp_trace), options.torch, python,
-                           os.path.abspath(options.sharded_gpt) if options.sharded_gpt else "", options.option)
+                           os.path.abspath(options.sharded_gpt) if options.sharded_gpt else "", options.option,
+                           options.long)
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="mp-truth-") as temporary:
         work = os.path.abspath(options.keep) if options.keep else temporary

@@ -22,6 +22,7 @@ enum class Gives : std::uint8_t {
     floats,  // tensors; the next ones follow the sections of the table
     integers,
     values,
+    drawn,
     like,
     tensors,
     scalars,
@@ -59,9 +60,10 @@ struct Section {
     Gives gives;
 };
 
-constexpr std::array<Section, 8> kFunctions{{{"floats", Gives::floats},
+constexpr std::array<Section, 9> kFunctions{{{"floats", Gives::floats},
                                              {"integers", Gives::integers},
                                              {"values", Gives::values},
+                                             {"drawn", Gives::drawn},
                                              {"like", Gives::like},
                                              {"tensors", Gives::tensors},
                                              {"scalars", Gives::scalars},
@@ -246,6 +248,7 @@ public:
 private:
     void factory(DType natural);
     void values();
+    void drawn();
     void cast(DType dtype);
     void of_op(DType natural);
     void sums();
@@ -331,6 +334,17 @@ void Completion::values() {
     factory(dtype_of_values(read, function_, default_));
 }
 
+// torch.normal(mean, std): either may be a number.
+void Completion::drawn() {
+    for (std::size_t i = 0; i < call_.args.size(); ++i) {
+        const Operand& given = call_.args[i];
+        const std::string_view keyword = given.keyword.str();
+        const bool is_parameter = keyword.empty() ? i < 2 : keyword == "mean" || keyword == "std";
+        if (is_parameter && given.shape != Shape::scalar) return factory(given.dtype);
+    }
+    factory(default_);
+}
+
 void Completion::cast(DType dtype) {
     const bool is_module = known_.of_module || (!call_.args.empty() && call_.args[0].shape == Shape::module);
     if (is_python_arithmetic() && !is_module) return give(Shape::object, DType::unknown);
@@ -407,6 +421,8 @@ void Completion::run() {
             return factory(DType::int64);
         case Gives::values:
             return values();
+        case Gives::drawn:
+            return drawn();
         case Gives::like:
             return factory(first());
         case Gives::tensors:

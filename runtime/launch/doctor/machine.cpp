@@ -1,6 +1,4 @@
-#include <cstdio>
 #include <cstdlib>
-#include <memory>
 #include <thread>
 
 #include <dlfcn.h>
@@ -10,6 +8,7 @@
 #include <cpuid.h>
 #endif
 
+#include "kernels/base/input_file.hpp"
 #include "runtime/launch/doctor/probe.hpp"
 
 namespace mp::launch::doctor {
@@ -43,15 +42,6 @@ std::uint64_t xgetbv() {
 #endif
 }
 
-// Files of /proc and /sys: small, and with size 0 in stat.
-std::string read_file(const std::string& path) {
-    constexpr std::size_t kMost = 1u << 16;
-    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "re"), std::fclose);
-    std::string text(kMost, '\0');
-    text.resize(file ? std::fread(text.data(), 1, text.size(), file.get()) : 0);
-    return text;
-}
-
 }  // namespace
 
 Machine this_machine() {
@@ -61,7 +51,8 @@ Machine this_machine() {
     machine.variable = [](const char* name) -> const char* { return std::getenv(name); };
     machine.cpuid = cpuid;
     machine.xgetbv = xgetbv;
-    machine.read_file = read_file;
+    // Files of /proc and /sys: small, and with size 0 in stat.
+    machine.read_file = [](const std::string& path) { return start_of_file(path, 1u << 16); };
     utsname names{};
     if (uname(&names) == 0) machine.architecture = names.machine;
     machine.hwcap = getauxval(AT_HWCAP);

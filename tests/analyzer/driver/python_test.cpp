@@ -20,16 +20,6 @@ using testing::UnorderedElementsAre;
 
 class PythonTest : public LintTest {
 protected:
-    // Old enough for its time to be trusted.
-    void write_old(const std::string& name, const std::string& text, long age = 1000) const {
-        write(name, text);
-        set_age(name, age);
-    }
-    void set_age(const std::string& name, long age) const {
-        timespec times[2] = {};
-        times[0].tv_sec = times[1].tv_sec = ::time(nullptr) - age;
-        ::utimensat(AT_FDCWD, path(name).c_str(), times, 0);
-    }
     // How often the toy rule ran: 0 when the findings were replayed.
     static int judged;
     static TorchVersion judged_for;

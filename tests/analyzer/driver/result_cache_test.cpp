@@ -2,9 +2,6 @@
 
 #include "analyzer/driver/result_cache.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-
 #include <gmock/gmock.h>
 
 #include "tests/analyzer/driver/toy_front_end.hpp"
@@ -39,16 +36,6 @@ protected:
         settle();
         run();
         extracted();
-    }
-    // Old enough for its time to be trusted.
-    void write_old(const std::string& name, const std::string& text, long age = 1000) const {
-        write(name, text);
-        set_age(name, age);
-    }
-    void set_age(const std::string& name, long age) const {
-        timespec times[2] = {};
-        times[0].tv_sec = times[1].tv_sec = ::time(nullptr) - age;
-        ::utimensat(AT_FDCWD, path(name).c_str(), times, 0);
     }
     // A directory that was just written to is not trusted by its time.
     void settle() const { set_age("p", 900); }

@@ -1,9 +1,12 @@
 #pragma once
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <ctime>
 #include <iterator>
 #include <sstream>
 
@@ -151,6 +154,17 @@ protected:
                   .module_name = toy_module,
                   .rules = kRules,
                   .rule_page = [](std::string_view) { return std::string_view("# MP901 toy-rule\n"); }};
+    }
+
+    // Old enough for its time to be trusted.
+    void write_old(const std::string& name, const std::string& text, long age = 1000) const {
+        write(name, text);
+        set_age(name, age);
+    }
+    void set_age(const std::string& name, long age) const {
+        timespec times[2] = {};
+        times[0].tv_sec = times[1].tv_sec = ::time(nullptr) - age;
+        ::utimensat(AT_FDCWD, path(name).c_str(), times, 0);
     }
 
     Report run() const {

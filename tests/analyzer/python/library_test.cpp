@@ -55,6 +55,19 @@ TEST(Library, FactoriesGiveTheDefaultOrWhatIsAsked) {
               "tensor fp16");
 }
 
+// As torch 2.11 and 1.13 do: torch.normal(torch.zeros(3).bfloat16(), 1.0).dtype is torch.bfloat16.
+TEST(Library, NormalHasTheDTypeOfItsFirstTensor) {
+    EXPECT_EQ(gives("call 1:1 torch.normal args=[{tensor bf16} constant=1.0]"), "tensor bf16");
+    EXPECT_EQ(gives("call 1:1 torch.normal args=[constant=0.0 {tensor fp16}]"), "tensor fp16");
+    EXPECT_EQ(gives("call 1:1 torch.normal args=[{tensor bf16 keyword=mean} {tensor fp32 keyword=std}]"),
+              "tensor bf16");
+    EXPECT_EQ(gives("call 1:1 torch.normal args=[constant=0 constant=1 {array}]"), "tensor fp32");
+    EXPECT_EQ(gives("call 1:1 torch.normal args=[constant=0 constant=1 {array} "
+                    "{dtype bf16 constant=torch.bfloat16 keyword=dtype}]"),
+              "tensor bf16");
+    EXPECT_EQ(gives("call 1:1 torch.normal args=[{other name=m} constant=1]"), "tensor unknown");
+}
+
 TEST(Library, ValuesHaveTheKindOfTheirNumbers) {
     EXPECT_EQ(gives("call 1:1 torch.arange args=[constant=10]"), "tensor int64");
     EXPECT_EQ(gives("call 1:1 torch.arange args=[constant=0 constant=1 constant=0.1]"), "tensor fp32");
@@ -330,13 +343,12 @@ TEST(Library, TheTableNamesRealDTypes) {
     EXPECT_FALSE(names_in("libraries").empty());
 }
 
-// Where library.txt and ops.txt both have the result of a name, they agree. Exempt is torch.normal, whose numbers give
-// the default dtype (library.txt) and whose tensors give theirs (ops.txt).
+// Where library.txt and ops.txt both have the result of a name, they agree.
 TEST(Library, TheTablesAgreeOnResults) {
     const std::map<std::string_view, std::vector<Trait>> allowed{
         {"floats", {}},  {"integers", {Trait::indices}}, {"values", {}},
-        {"tensors", {}}, {"like", {Trait::keeps}},       {"scalars", {Trait::truths}},
-        {"counts", {}},  {"objects", {Trait::several}},
+        {"tensors", {}}, {"like", {Trait::keeps}},       {"drawn", {Trait::keeps}},
+        {"counts", {}},  {"scalars", {Trait::truths}},   {"objects", {Trait::several}},
     };
     for (const auto& [section, agree] : allowed) {
         EXPECT_FALSE(names_in(section).empty()) << section;
@@ -344,8 +356,7 @@ TEST(Library, TheTablesAgreeOnResults) {
             const Traits traits = traits_of(op_from_spelling(name));
             for (const Trait result : {Trait::keeps, Trait::promotes, Trait::sums_integers, Trait::truths,
                                        Trait::indices, Trait::extremes, Trait::several})
-                EXPECT_TRUE(!traits.has(result) || std::ranges::count(agree, result) > 0 ||
-                            name == "torch.normal")
+                EXPECT_TRUE(!traits.has(result) || std::ranges::count(agree, result) > 0)
                     << name << ": [" << section << "] and " << name_of(result);
         }
     }

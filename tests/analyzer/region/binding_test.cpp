@@ -60,8 +60,6 @@ TEST(Bindings, AModuleNamedByTheBuildMayHaveTheNameOfItsFile) {
                               program("pkg.fast.exp_op args=[{other param=0}]")});
     EXPECT_EQ(states(p, "fast_exp", 0), "on:fp16");
     EXPECT_EQ(states(p, "slow_exp", 0), "off");
-    ASSERT_EQ(p.exported().size(), 2u);
-    EXPECT_EQ(p.exported()[0].name.str(), "exp_op");
 }
 
 TEST(Bindings, AMethodIsOfferedAndNotCalled) {
@@ -69,8 +67,6 @@ TEST(Bindings, AMethodIsOfferedAndNotCalled) {
                                         "pybind11::class_::def kind=method args=[{object} {array int8 "
                                         "text=\"\\\"run\\\"\"}]"),
                               program("torch.relu")});
-    ASSERT_EQ(p.exported().size(), 1u);
-    EXPECT_EQ(p.exported()[0].name.str(), "run");
     const Function& registers = function_named(p, "pybind11_init_fast");
     EXPECT_TRUE(registers.calls[0].lambdas.empty());
 }

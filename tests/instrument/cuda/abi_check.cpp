@@ -43,8 +43,7 @@ static_assert(kCompute32FEmulated == CUBLAS_COMPUTE_32F_EMULATED_16BFX9 &&
               (CUBLAS_FP64_EMULATED_FIXEDPOINT_MATH & kMathMask) == CUBLAS_FP64_EMULATED_FIXEDPOINT_MATH);
 #endif
 
-static_assert(kLtComputeType == CUBLASLT_MATMUL_DESC_COMPUTE_TYPE &&
-              kLtScaleType == CUBLASLT_MATMUL_DESC_SCALE_TYPE);
+static_assert(kLtComputeType == CUBLASLT_MATMUL_DESC_COMPUTE_TYPE);
 static_assert(kLtPointerMode == CUBLASLT_MATMUL_DESC_POINTER_MODE &&
               kLtTransA == CUBLASLT_MATMUL_DESC_TRANSA && kLtTransB == CUBLASLT_MATMUL_DESC_TRANSB &&
               kLtEpilogue == CUBLASLT_MATMUL_DESC_EPILOGUE);
@@ -67,7 +66,7 @@ static_assert(kLtSplitK == CUBLASLT_ALGO_CONFIG_SPLITK_NUM &&
 static_assert(kLtEpilogueNone == CUBLASLT_EPILOGUE_DEFAULT && kLtEpilogueBias == CUBLASLT_EPILOGUE_BIAS);
 
 static_assert(kNcclInternalError == ncclInternalError && kNcclInProgress == ncclInProgress &&
-              kNcclAvg == ncclAvg && kNcclScalarOfHost == ncclScalarHostImmediate);
+              kNcclScalarOfHost == ncclScalarHostImmediate);
 static_assert(kNcclFloat16 == ncclFloat16 && kNcclFloat32 == ncclFloat32 && kNcclFloat64 == ncclFloat64 &&
               kNcclBfloat16 == ncclBfloat16 && kNcclE4M3 == ncclFloat8e4m3 && kNcclE5M2 == ncclFloat8e5m2);
 
@@ -95,7 +94,7 @@ static_assert(kActivityDriver == CUPTI_ACTIVITY_KIND_DRIVER &&
               kFlushForced == CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
 
 static_assert(kDeviceOrdinal == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL);
-static_assert(kIsManaged == CU_POINTER_ATTRIBUTE_IS_MANAGED && kPool == CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE);
+static_assert(kPool == CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE);
 static_assert(sizeof(NcclUniqueId) == sizeof(ncclUniqueId));
 
 static_assert(sizeof(NvtxExtension) == sizeof(nvtxExtModuleInfo_t) &&

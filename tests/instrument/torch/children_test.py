@@ -8,7 +8,7 @@ import subprocess
 import unittest
 
 from runs_test import HEAD, PLAIN, TracedRun
-from traced import PYTHON
+from traced import LONG, PYTHON
 
 POOL = HEAD + """
 import time
@@ -203,6 +203,7 @@ class Lightning(TracedRun):
     def test_a_script_for_each_rank(self):
         self.launched("ddp")
 
+    @unittest.skipUnless(LONG, "left to --long")
     def test_spawned_ranks(self):
         self.launched("ddp_spawn")
 

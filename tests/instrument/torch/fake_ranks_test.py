@@ -1,6 +1,8 @@
 """mp-trace beside two ranks on the device of tests/fakes/torch, whose collectives run late on a stream of their own.
 
     fake_ranks_test.py [TEST...]        needs MP_TRACE in a build with the device
+
+MP_LONG=1 adds the plain form of each strategy, and more amounts of memory.
 """
 import argparse
 import json
@@ -21,6 +23,7 @@ import wrap  # noqa: E402
 BUILD = os.path.dirname(os.path.dirname(os.environ["MP_TRACE"]))
 PYTHON = os.path.join(ROOT, ".venv/bin/python")
 STEPS = 3
+LONG = os.environ.get("MP_LONG") == "1"
 
 
 @unittest.skipUnless(os.path.exists(PYTHON), "skipped: no torch in .venv")
@@ -42,6 +45,7 @@ class FakeRanks(unittest.TestCase):
     def check_truth(self, name):
         self.assertEqual(gpu_test.check(self.options(), name, self.work.name), [])
 
+    @unittest.skipUnless(LONG, "left to --long")
     def test_ddp(self):
         self.check_truth("ddp")
 
@@ -52,6 +56,7 @@ class FakeRanks(unittest.TestCase):
         self.assertTrue(sums)
         self.assertTrue(all(c["relative_l2"] for c in sums), sums)
 
+    @unittest.skipUnless(LONG, "left to --long")
     def test_fsdp2(self):
         self.check_truth("fsdp2")
 
@@ -80,7 +85,8 @@ class FakeRanks(unittest.TestCase):
         return runs.run(command, folder, runs.environment())
 
     def test_one_rank_gives_its_twin_up(self):
-        for name, rooms in (("ddp", (1,)), ("fsdp2", (1, 1.2, 1.5)), ("fsdp2, two dtypes", (1,))):
+        every = (("ddp", (1,)), ("fsdp2", (1, 1.2, 1.5)), ("fsdp2, two dtypes", (1,)))
+        for name, rooms in every if LONG else (("ddp", (1,)), ("fsdp2", (1.2,))):
             for _ in self.check_shortage(lambda options, name=name: gpu_test.commands(options, name), rooms):
                 files = os.listdir(os.path.join(self.work.name, "traced"))
                 self.assertEqual([f for f in files if f.startswith("twin")], ["twin.0"])

@@ -78,6 +78,13 @@ print((torch.mm(a, b).double() - exact).norm() > 1.1 * (exact.float().bfloat16()
 
 @needs_torch()
 class Measured(TracedTest):
+    trained = None  # the report of TRAIN
+
+    def train(self):
+        if not self.trained:
+            Measured.trained = self.trace(TRAIN)
+        return self.trained
+
     def trace(self, text, *options):
         self.script(text)
         shutil.rmtree(os.path.join(self.top, "run"), ignore_errors=True)
@@ -110,7 +117,7 @@ class Measured(TracedTest):
     # ---- LOC, PROP, CUM; layers and places
 
     def test_a_matrix_product_introduces_one_rounding(self):
-        report = self.trace(TRAIN)
+        report = self.train()
         for layer in ("blocks.0.up", "blocks.0.down", "blocks.1.up", "blocks.1.down"):
             product = self.one(report, "aten::addmm", layer=layer)
             self.assertEqual(product["dtype"], "bf16")
@@ -121,14 +128,14 @@ class Measured(TracedTest):
         self.assertEqual([(f["rule"], f["op"]) for f in report["findings"]], [("MPT010", "aten::mm")] if often else [])
 
     def test_inherited_and_introduced_errors_add_up(self):
-        report = self.trace(TRAIN)
+        report = self.train()
         for layer in ("blocks.0.down", "blocks.1.up"):
             place = next(p for p in report["layers"] if p["layer"] == layer and p["phase"] == "forward")
             whole = (place["introduced_phi"] ** 2 + place["inherited_phi"] ** 2) ** 0.5
             self.assertAlmostEqual(place["total_phi"] / whole, 1, delta=0.05)
 
     def test_layers_phases_and_lines(self):
-        report = self.trace(TRAIN)
+        report = self.train()
         line = 1 + TRAIN.splitlines().index("        return x + self.down(torch.nn.functional.gelu(self.up(x)))")
         gelu = self.one(report, "aten::gelu", layer="blocks.1")
         self.assertEqual(gelu["source"], f"train.py:{line}")
@@ -290,7 +297,7 @@ for step in range(5):
         report = self.trace(text)
         first = report["findings"][0]
         self.assertEqual((first["rule"], first["phase"]), ("MPT040", "optimizer"))
-        self.assertNotIn("MPT040", self.rules(self.trace(TRAIN)))
+        self.assertNotIn("MPT040", self.rules(self.train()))
 
     # ---- reductions
 

@@ -115,7 +115,7 @@ class NotSeen(TracedRun):
 
     def test_compiled_code_is_inconclusive_and_eager_finds_the_overflow(self):
         compiled = OVERFLOWS + "train(model, optimizer, call=torch.compile(model))\n"
-        for mode in ("trajectory", "watch"):
+        for mode in ("trajectory", "watch") if LONG else ("watch",):
             done = self.trace(compiled, mode=mode)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(done.stderr.count("--eager"), 2, "at the start and at the end: " + done.stderr)
@@ -221,15 +221,15 @@ for i in range(3):
 class Ends(TracedRun):
 
     def test_a_run_that_crashed_or_was_killed_does_not_pass(self):
-        for end, said in (("raise ValueError('x')", "ended by ValueError"),
-                          ("raise KeyboardInterrupt", "ended by KeyboardInterrupt"),
-                          ("os.kill(os.getpid(), 9)", "killed, crashed"),
-                          ("model(torch.randn(8, 16)).sum()\nos.kill(os.getpid(), 15)", "killed, crashed"),
-                          ("os._exit(1)", "the program ended with status 1"),
-                          ("sys.exit(1)", "the program ended with status 1"),
-                          ("raise SystemExit('no data')", "the program ended with status 1"),
-                          ("try: train(model, optimizer, x)\nexcept NameError: sys.exit(7)",
-                           "the program ended with status 7")):
+        ends = (("raise KeyboardInterrupt", "ended by KeyboardInterrupt"),
+                ("model(torch.randn(8, 16)).sum()\nos.kill(os.getpid(), 15)", "killed, crashed"),
+                ("os._exit(1)", "the program ended with status 1"),
+                ("try: train(model, optimizer, x)\nexcept NameError: sys.exit(7)", "the program ended with status 7"),
+                ("raise ValueError('x')", "ended by ValueError"),
+                ("os.kill(os.getpid(), 9)", "killed, crashed"),
+                ("sys.exit(1)", "the program ended with status 1"),
+                ("raise SystemExit('no data')", "the program ended with status 1"))
+        for end, said in ends if LONG else ends[:4]:
             done = self.trace(PLAIN + end + "\n")
             status, text = self.gate()
             self.assertEqual(status, 3, end + text)
@@ -246,8 +246,9 @@ class Ends(TracedRun):
         self.assertEqual(after, "None")
 
     def test_a_run_that_ends_by_itself_passes_and_has_the_last_line(self):
-        for end in ("", "sys.exit()", "sys.exit(0)", "raise SystemExit(256)", "os._exit(0)",
-                    "import atexit; atexit.register(print, 'bye')"):
+        ends = ("raise SystemExit(256)", "os._exit(0)", "", "sys.exit()", "sys.exit(0)",
+                "import atexit; atexit.register(print, 'bye')")
+        for end in ends if LONG else ends[:2]:
             done = self.trace(PLAIN + end + "\n")
             self.assertEqual((done.returncode, self.gate()[0]), (0, 0), done.stderr)
             self.assertRegex(done.stderr.splitlines()[-1], r"^mp-trace: next: mp-trace report ")
@@ -499,8 +500,9 @@ class Reductions(TracedRun):
         found = [f for f in self.report()["findings"] if f["rule"] == "MPT050"]
         self.assertEqual([(f["op"], f["layer"], f["step"]) for f in found], [("all_reduce", "2", 5)], found)
         self.assertRegex(found[0]["message"], r"^all_reduce in fp16 of the gradients? of 2\.bias.* made \d+ non-finite")
-        self.trace(plain, f"file://{self.top}/other", "good")
-        self.assertEqual([f for f in self.report()["findings"] if f["rule"] == "MPT050"], [])
+        if LONG:
+            self.trace(plain, f"file://{self.top}/other", "good")
+            self.assertEqual([f for f in self.report()["findings"] if f["rule"] == "MPT050"], [])
 
     def test_what_a_hook_of_ddp_loses_is_lost_in_the_bucket(self):
         self.trace(HOOK.replace("200.0", "1e-6").replace("80000.0", "1e-6"), f"file://{self.top}/store", "good")

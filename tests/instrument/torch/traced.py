@@ -14,16 +14,24 @@ import unittest
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 TRACE = os.path.abspath(os.environ["MP_TRACE"])
 PYTHON = os.path.join(ROOT, ".venv/bin/python")
-if len(sys.argv) > 1 and os.path.exists(sys.argv[1]):
+if len(sys.argv) > 1 and "/" in sys.argv[1]:
     PYTHON = os.path.abspath(sys.argv.pop(1))
 LONG = os.environ.get("MP_LONG") == "1"
 # What a launcher or another run left in the environment.
 FOREIGN = ("MP_TRACE", "TORCH", "RANK", "LOCAL_RANK", "WORLD_SIZE")
 
 
+def torch_version(python):
+    """The first number of its torch's version, 0 without one. The import of torch takes seconds."""
+    if not os.path.exists(python):
+        return 0
+    probe = [python, "-c", "import importlib.metadata as m; print(m.version('torch'))"]
+    version = subprocess.run(probe, capture_output=True, text=True).stdout
+    return int(version.split(".")[0]) if version else 0
+
+
 def has_torch(least=1):
-    probe = [PYTHON, "-c", f"import torch, sys; sys.exit(int(torch.__version__.split('.')[0]) < {least})"]
-    return os.path.exists(PYTHON) and subprocess.run(probe, capture_output=True).returncode == 0
+    return torch_version(PYTHON) >= least
 
 
 def needs_torch(least=1):
