@@ -113,15 +113,16 @@ std::optional<double> default_number(const Function& body, const Definition& d) 
 bool may_be_given(const Program& program, std::string_view field, double otherwise) {
     const auto differs = [&](const Operand& value) { return figure_of(value) != otherwise; };
     return std::ranges::any_of(program.functions(), [&](const Function* f) {
-        return std::ranges::any_of(f->settings,
-                                   [&](const Setting& s) {
-                                       return leaf(s.key.str()) == field && differs(s.value);
-                                   }) ||
+        return std::ranges::any_of(
+                   f->settings,
+                   [&](const Setting& s) { return leaf(s.key.str()) == field && differs(s.value); }) ||
                std::ranges::any_of(f->calls, [&](const Call& call) {
                    const Operand* given = keyword_argument(call, field);
-                   const bool by_name = leaf(call.name.str()) == "__setitem__" || leaf(call.name.str()) == "setattr";
+                   const bool by_name =
+                       leaf(call.name.str()) == "__setitem__" || leaf(call.name.str()) == "setattr";
                    return (given && differs(*given)) ||
-                          (by_name && call.args.size() > 2 && spelled(call.args[1]) == field && differs(call.args[2]));
+                          (by_name && call.args.size() > 2 && spelled(call.args[1]) == field &&
+                           differs(call.args[2]));
                });
     });
 }

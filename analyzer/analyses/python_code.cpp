@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "analyzer/analyses/arguments.hpp"
 #include "analyzer/analyses/control_flow.hpp"
 #include "analyzer/analyses/run_order.hpp"
 #include "analyzer/analyses/support.hpp"
@@ -48,6 +49,34 @@ bool tests_dtype(const Function& f, std::uint32_t block) {
         if (names_precision(edge.condition.str())) return true;
     return std::ranges::any_of(f.calls,
                                [&](const Call& call) { return call.block == block && asks_for_dtype(call); });
+}
+
+// cfg["amp"], cfg.get("amp", False), getattr(cfg, "amp"): the name of what is read; empty for other calls.
+std::string_view setting_read(const Call& call) {
+    constexpr std::array<std::string_view, 3> kReads{"__getitem__", "get", "getattr"};
+    return any_of(leaf(call.name.str()), kReads) && call.args.size() > 1 ? spelled(call.args[1])
+                                                                         : std::string_view();
+}
+
+// def run(amp=True), cfg.get("amp", True)
+bool is_on_by_default(const Function& f, std::string_view name) {
+    return std::ranges::any_of(
+               f.params,
+               [&](const Parameter& p) { return p.name.str() == name && p.constant.str() == "true"; }) ||
+           std::ranges::any_of(f.calls, [&](const Call& call) {
+               return setting_read(call) == name && is_true(&call.args.back());
+           });
+}
+
+bool tests_setting(const Function& f, std::uint32_t block) {
+    const auto chooses = [&](std::string_view name) {
+        return names_precision(name) && !is_on_by_default(f, leaf(name));
+    };
+    return std::ranges::any_of(f.flow[block].to,
+                               [&](const Edge& edge) { return chooses(edge.condition.str()); }) ||
+           std::ranges::any_of(f.calls, [&](const Call& call) {
+               return call.block == block && (asks_for_dtype(call) || chooses(setting_read(call)));
+           });
 }
 
 // q.device.type == 'cuda', x.is_cuda, torch.cuda.is_available()
@@ -320,6 +349,10 @@ static bool is_guarded(const Function& f, std::uint32_t block, Tests tests) {
 }
 
 bool is_dtype_guarded(const Function& f, std::uint32_t block) { return is_guarded(f, block, tests_dtype); }
+
+bool is_left_to_setting(const Function& f, std::uint32_t block) {
+    return is_guarded(f, block, tests_setting);
+}
 
 const Call* dtype_test(const Function& f, std::uint32_t block) {
     for (const Call& call : f.calls) {

@@ -38,6 +38,8 @@ bool describes_shapes(const Function&);
 // The block runs only on one side of a branch that tests for a floating dtype or for a precision flag: `if
 // x.dtype == torch.float16`, `if self.fp16`. The code in it was written for that side.
 bool is_dtype_guarded(const Function&, std::uint32_t block);
+// The same, without settings that are on where nothing else is given: def run(amp=True), cfg.get("amp", True).
+bool is_left_to_setting(const Function&, std::uint32_t block);
 // The comparison with a dtype that decides whether the block runs; nullptr when there is none.
 const Call* dtype_test(const Function&, std::uint32_t block);
 // The same of a branch that tests for CUDA: `if x.is_cuda`.

@@ -14,11 +14,21 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t kLargest = std::uint64_t{1} << 20;
 
-bool holds_requirements(const fs::path& file) {
+enum class Source : std::uint8_t { none, requirements, conda, readme };
+
+Source source_of(const fs::path& file) {
     const std::string name = file.filename().string(), end = file.extension().string();
-    if (end == ".txt") return name.starts_with("requirements");
-    if (end == ".yml" || end == ".yaml") return name.starts_with("env") || name.starts_with("conda");
-    return name == "pyproject.toml";
+    if (end == ".txt" && name.starts_with("requirements")) return Source::requirements;
+    if ((end == ".yml" || end == ".yaml") && (name.starts_with("env") || name.starts_with("conda")))
+        return Source::conda;
+    if (name == "README.md") return Source::readme;
+    return name == "pyproject.toml" ? Source::requirements : Source::none;
+}
+
+// Whether a line of this file asks for packages.
+bool asks(std::string_view line, Source source) {
+    if (source == Source::readme) return line.find("install ") != line.npos;
+    return !line.starts_with('#') && (source != Source::conda || line.starts_with('-'));
 }
 
 std::string_view without_blanks(std::string_view text) {
@@ -26,10 +36,11 @@ std::string_view without_blanks(std::string_view text) {
     return text;
 }
 
-// "torch==2.2.0" somewhere in the line; in a conda environment "- pytorch=2.2" too. Unknown for other lines.
-TorchVersion pinned_by(std::string_view line, bool is_conda) {
+// "torch==2.2.0" somewhere in the line; where conda may install it "pytorch=2.2" too. Unknown for other lines.
+TorchVersion pinned_by(std::string_view line, Source source) {
     line = without_blanks(line);
-    if (line.starts_with('#') || (is_conda && !line.starts_with('-'))) return {};
+    if (!asks(line, source)) return {};
+    const bool is_conda = source != Source::requirements;
     constexpr std::string_view kName = "torch";
     for (std::size_t at = line.find(kName); at != line.npos; at = line.find(kName, at + 1)) {
         std::string_view before = line.substr(0, at), after = without_blanks(line.substr(at + kName.size()));
@@ -50,10 +61,10 @@ TorchVersion pinned_torch(const std::string& folder) {
     std::error_code failed;
     for (const fs::directory_entry& entry : fs::directory_iterator(folder, failed)) {
         std::string text;
-        if (!holds_requirements(entry.path()) || !read_file(entry.path().string(), text, kLargest)) continue;
-        const bool is_conda = entry.path().extension().string().starts_with(".y");
+        const Source source = source_of(entry.path());
+        if (source == Source::none || !read_file(entry.path().string(), text, kLargest)) continue;
         for (std::string_view rest = text; !rest.empty();) {
-            const TorchVersion version = pinned_by(next_line(rest), is_conda);
+            const TorchVersion version = pinned_by(next_line(rest), source);
             if (!version.known()) continue;
             if (pin.known() && pin != version) return {};
             pin = version;

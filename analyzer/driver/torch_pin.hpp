@@ -7,7 +7,8 @@
 namespace mp::lint {
 
 // The version of torch that the requirements in this folder ask for: `torch==2.2.0` in requirements*.txt and
-// pyproject.toml, and `pytorch=2.2` too in a conda environment. Unknown without one, or when they differ.
+// pyproject.toml, and `pytorch=2.2` too in a conda environment and in a line of README.md that installs it. Unknown
+// without one, or when they differ.
 TorchVersion pinned_torch(const std::string& folder);
 
 }  // namespace mp::lint

@@ -5,9 +5,9 @@
 // Why    After a restart the scale is 65536 again: the first steps overflow and are skipped, and
 //        the run is not the one that was stopped.
 // Fix    scaler.state_dict() in the checkpoint, scaler.load_state_dict() where it is read.
-// Silent Programs that save the scaler's state anywhere, engines that do. A note for scalers that
-//        depend on a flag, and where no code that runs loads the optimizer's state, or the function that
-//        would is never given an optimizer.
+// Silent Programs that save the scaler's state anywhere, engines that do, and where no loss is scaled. A
+//        note for scalers that depend on a flag or on the dtype, where no code that runs loads the
+//        optimizer's state, and where the function that would is never given an optimizer.
 // Tests  testdata/lint/MP210.md, tests/analyzer/rules/scaler_state_not_saved_test.cpp
 
 #include <algorithm>
@@ -16,6 +16,7 @@
 #include "analyzer/analyses/arguments.hpp"
 #include "analyzer/analyses/dataflow.hpp"
 #include "analyzer/analyses/protocol.hpp"
+#include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/analyses/trials.hpp"
 #include "analyzer/region/calls.hpp"
@@ -119,6 +120,15 @@ bool is_read_by_another(const RuleContext& context, const States& states) {
     });
 }
 
+// Whether some loss is scaled: the state of a scaler that is only made never changes.
+bool scales_a_loss(const Program& program) {
+    constexpr std::array<std::string_view, 1> kScale{"scale"};
+    bool found = false;
+    for_each_call(program, last_part_in(kScale),
+                  [&](const Function&, const Call& c) { found = found || c.kind == CallKind::method; });
+    return found;
+}
+
 // A scaler of the file, of the class, or of what calls the function.
 const MadeScaler* scaler_of(const RuleContext& context, const Function& f) {
     std::vector<const Function*> users{&f};
@@ -142,10 +152,12 @@ void check_saves(const RuleContext& context, const Function& f, Findings& out) {
     if (state == f.calls.end()) return;
     const MadeScaler* scaler = scaler_of(context, f);
     const States states = states_of(context, f);
-    if (!scaler || states.saves_scaler) return;
+    if (!scaler || states.saves_scaler || !scales_a_loss(context.program)) return;
     // A scaler that a loop makes is new in every epoch, after a restart as before.
     const bool is_kept = scaler->call->loop_depth == 0;
-    const bool matters = is_kept && scaler->enabled.always == Switch::on && !states.loading.empty();
+    const bool is_on =
+        scaler->enabled.always == Switch::on && !is_left_to_setting(*scaler->function, scaler->call->block);
+    const bool matters = is_kept && is_on && !states.loading.empty();
     emit(context, f,
          {.rule = "MP210",
           .severity = matters ? Severity::warning : Severity::note,

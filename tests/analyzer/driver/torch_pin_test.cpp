@@ -29,6 +29,18 @@ TEST_F(TorchPin, AnExactVersionIsRead) {
     EXPECT_EQ(pinned_by("pyproject.toml", "dependencies = [\"numpy\", \"torch==2.2.*\"]\n"), "2.2");
 }
 
+TEST_F(TorchPin, AReadmeThatInstallsAVersionIsRead) {
+    EXPECT_EQ(pinned_by("README.md", "```\npip install torch==2.1.0 torchvision==0.16.0 # CUDA 12\n```\n"),
+              "2.1");
+    EXPECT_EQ(pinned_by("README.md", "    conda install pytorch=1.13.1 pytorch-cuda=11.7 -c pytorch\n"),
+              "1.13");
+    for (const char* text :
+         {"Tested with torch==2.1.0\n", "pip install torch\n", "pip install 'torch>=2.0'\n",
+          "pip install torch==2.1.0\nor pip install torch==2.4.0\n"})
+        EXPECT_EQ(pinned_by("README.md", text), "") << text;
+    EXPECT_EQ(pinned_by("INSTALL.md", "pip install torch==2.1.0\n"), "");
+}
+
 TEST_F(TorchPin, WhatAllowsOthersSaysNothing) {
     for (const char* line : {"torch>=2.0", "torch", "torch~=2.0", "# torch==2.0", "torchvision==0.15",
                              "pytorch-lightning==1.9", "torch-scatter==2.1", "torch.version == 2.0"})

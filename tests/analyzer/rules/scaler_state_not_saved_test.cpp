@@ -8,6 +8,8 @@ std::string saving(std::string_view more, std::string_view enabled = "") {
            "    call 2:5-30 torch.amp.GradScaler kind=constructor args=[" +
            std::string(enabled) +
            "] result.name=scaler\n"
+           "    call 2:40-60 torch.amp.GradScaler.scale kind=method args=[{object call=0 name=scaler} "
+           "{other}]\n"
            "    call 3:5-30 torch.optim.AdamW.state_dict kind=method args=[{name=opt}]\n"
            "    call 4:5-30 torch.save args=[{other}]\n" +
            std::string(more);
@@ -24,7 +26,7 @@ TEST(ScalerStateNotSaved, ACheckpointWithoutTheScalerIsAWarning) {
     EXPECT_THAT(lint("MP210", {saving(kSaved)}), IsEmpty());
     EXPECT_THAT(lint("MP210", {saving("")}), ElementsAre("note 3")) << "nothing goes on from it";
     EXPECT_THAT(lint("MP210", {saving(std::string(kLoadsOptimizer) +
-                                      "    call 5:5-30 ?.__getitem__ kind=op args=[{call=1} {other}]\n")}),
+                                      "    call 5:5-30 ?.__getitem__ kind=op args=[{call=2} {other}]\n")}),
                 IsEmpty())
         << "only an entry is read";
 }
