@@ -1,6 +1,7 @@
 """Files stay readable: no source above 600 lines, no line above 120 columns, no tabs in C++.
 
-Also nothing unfinished by its own words, no path of one machine, and no Python that Debian's python3 cannot parse.
+Also nothing unfinished by its own words, no path of one machine, no Python that Debian's python3 cannot parse, and no
+source of other projects in the sheets of draws.
 """
 import ast
 import os
@@ -20,8 +21,13 @@ CODE = (".cpp", ".hpp", ".cu", ".cuh", ".py", ".cmake")
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX)\b(?!\(#)")
 MACHINE = re.compile(r"(?<![A-Za-z.$}])/(work|farm|root|home)/[A-Za-z]")
 PYTHON = re.compile(r"#!.*python")
+EXCERPT = re.compile(r"^# +\d+( |$)", re.MULTILINE)  # a numbered line of the source that was judged
 faults = []
 for path in files:
+    if path.startswith("testdata/corpus/draws/"):
+        with open(os.path.join(root, path), encoding="utf-8") as f:
+            if EXCERPT.search(f.read()):
+                faults.append(f"{path}: quotes the judged sources; delete the lines that begin with # and a number")
     if path.startswith(("testdata/", "tests/style/")) or not os.path.isfile(os.path.join(root, path)):
         continue
     with open(os.path.join(root, path), encoding="utf-8", errors="replace") as f:
