@@ -106,13 +106,15 @@ def two_optimizers():
     return digest(one), digest(other)
 
 
-def in_turn(*turns):
+def in_turn(*turns, both_take_part=False):
     """Two models, each with its optimizer; `turns` are (which of them, how many steps)."""
     models = [net(), net()]
     optimizers = [torch.optim.SGD(m.parameters(), lr=0.1) for m in models]
     for which, steps in turns:
         for _ in range(steps):
             backward(models[which], optimizers[which])
+            if both_take_part:
+                backward(models[1 - which], optimizers[1 - which])
             optimizers[which].step()
     return [digest(m) for m in models]
 
@@ -139,6 +141,11 @@ def one_for_each():
 
 def one_after_the_other():
     return in_turn((0, 12), (1, 12))
+
+
+def one_goes_on_alone():
+    """As a GAN whose generator is not trained any more: gradients reach both models."""
+    return in_turn((0, 12), (1, 12), both_take_part=True)
 
 
 def one_is_gone():
@@ -437,7 +444,7 @@ def compiled():
 
 IN_BOTH = (plain, one_after_the_other, one_is_gone, alternating, in_phases, one_for_each, closure, lbfgs,
            two_optimizers, nested, raising_step, raising_forward, checkpointed, names_clash, teacher_first, outer_later,
-           parametrized, zero, modes, traced)
+           parametrized, zero, one_goes_on_alone, modes, traced)
 IN_2 = (fused, scaler, scaler_fused, scaler_off, scaler_derived, scaler_sharded, fsdp2, functional, compiled)
 
 

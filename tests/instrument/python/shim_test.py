@@ -47,7 +47,8 @@ class Scenarios(ScenarioRuns):
 
     def test_an_optimizer_that_goes_on_alone_counts_the_steps(self):
         plain, other = (0, False, -1.0), (1, False, -1.0)
-        self.assertEqual(self.steps("one_after_the_other"), [plain] * 12 + [other] * 8 + [plain] * 4)
+        self.assertEqual(self.steps("one_goes_on_alone"), [plain] * 12 + [other] * 8 + [plain] * 4)
+        self.assertEqual(self.steps("one_after_the_other"), [plain] * 24, "the first one rests: at once")
         self.assertEqual(self.steps("one_is_gone"), [plain] * 4)
         self.assertEqual((self.trainings("one_after_the_other"), self.trainings("one_is_gone")), ([12], [2]))
 
