@@ -158,7 +158,7 @@ def valid():
     yield "notebook_magics.ipynb", notebook(["%%time\n" + DEFECT, "!touch owned\n%run x.py\n?f\n", "%%bash\nls\n"])
     yield "notebook_many_cells.ipynb", notebook([DEFECT] + ["x = 1"] * 5000)
     yield "notebook_bom.ipynb", "\ufeff" + notebook([DEFECT])
-    yield "notebook_old.ipynb", json.dumps({"worksheets": [{"cells": [{"cell_type": "code", "input": [DEFECT]}]}]})
+    yield "notebook_v3.ipynb", json.dumps({"worksheets": [{"cells": [{"cell_type": "code", "input": [DEFECT]}]}]})
     yield "notebook_escapes.ipynb", notebook(["s = '\\u00e9\\t\"'  # \U0001F600 é\n" + DEFECT])
     yield "notebook_big_output.ipynb", json.dumps({"cells": [
         {"cell_type": "code", "outputs": [{"data": {"image/png": "A" * 2_000_000}}], "source": DEFECT}]})
