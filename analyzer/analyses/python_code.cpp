@@ -60,6 +60,7 @@ std::string_view setting_read(const Call& call) {
 
 // def run(amp=True), cfg.get("amp", True)
 bool is_on_by_default(const Function& f, std::string_view name) {
+    if (name.empty()) return false;
     return std::ranges::any_of(
                f.params,
                [&](const Parameter& p) { return p.name.str() == name && p.constant.str() == "true"; }) ||
