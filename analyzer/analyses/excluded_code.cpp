@@ -40,22 +40,23 @@ const Call* branched_call_at(const Function& f, const SourceSpan& at) {
 
 }  // namespace
 
-const Definition* constant_that_excludes(const RuleContext& context, const Function& f,
-                                         const SourceSpan& at) {
+std::optional<Exclusion> exclusion_by_constant(const RuleContext& context, const Function& f,
+                                               const SourceSpan& at) {
     const Call* here = branched_call_at(f, at);
-    if (!here) return nullptr;
+    if (!here) return std::nullopt;
     const auto functions = functions_of(context.program, f.span.file);
     const auto module = std::ranges::find_if(functions, [](const Function* g) { return is_statements(*g); });
-    if (module == functions.end() || std::ranges::any_of((*module)->calls, overwrites_names)) return nullptr;
+    if (module == functions.end() || std::ranges::any_of((*module)->calls, overwrites_names))
+        return std::nullopt;
     for (const Block& block : f.flow)
         for (const Edge& edge : block.to) {
             if (edge.condition.empty()) continue;
             const Definition* constant = only_definition(**module, edge.condition.str());
             const auto value = constant ? truth_of(constant->value.constant.str()) : std::nullopt;
             if (value && *value != edge.when && runs_only_if(f, here->block, edge.condition, edge.when))
-                return constant;
+                return Exclusion{constant->span, "this constant keeps the program from it"};
         }
-    return nullptr;
+    return std::nullopt;
 }
 
 namespace {
@@ -130,20 +131,17 @@ bool may_be_given(const Program& program, std::string_view field, double otherwi
 // The only field of that name in the classes of the program, if its default is none of the numbers.
 const Definition* field_that_is_none_of(const Program& program, const Listed& listed) {
     const Definition* found = nullptr;
-    const Function* body = nullptr;
+    std::optional<double> number;
     for (const Function* f : program.functions()) {
         if (leaf(f->name.str()) != "<class>") continue;
         for (const Definition& d : f->definitions) {
             if (leaf(d.name.str()) != listed.field) continue;
-            const std::optional<double> number = default_number(*f, d);
+            number = default_number(*f, d);
             if (found || !number || listed.has(*number)) return nullptr;
             found = &d;
-            body = f;
         }
     }
-    if (!found) return nullptr;
-    const double otherwise = *default_number(*body, *found);
-    return may_be_given(program, listed.field, otherwise) ? nullptr : found;
+    return found && !may_be_given(program, listed.field, *number) ? found : nullptr;
 }
 
 // The field that a variable holds: `lion = getattr(config, "use_lion", False)`. Empty: none.
@@ -227,8 +225,7 @@ constexpr int kMostCalls = 4;
 std::optional<Exclusion> exclusion_within(const RuleContext& context, const Function& f, const SourceSpan& at,
                                           int calls) {
     if (!is_python(f)) return std::nullopt;
-    if (const Definition* constant = constant_that_excludes(context, f, at))
-        return Exclusion{constant->span, "this constant keeps the program from it"};
+    if (const std::optional<Exclusion> constant = exclusion_by_constant(context, f, at)) return constant;
     if (const Definition* option = option_that_excludes(context, f, at))
         return Exclusion{option->span, "this option keeps the program from it, unless it is given"};
     if (const Call* call = call_that_excludes(context, f, at))

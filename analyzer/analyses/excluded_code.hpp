@@ -19,7 +19,7 @@ struct Exclusion {
 std::optional<Exclusion> exclusion_of(const RuleContext&, const Function&, const SourceSpan& at);
 
 // The constant of the file that keeps control from what stands here: `DEBUG = False`, and `if DEBUG:` around it.
-const Definition* constant_that_excludes(const RuleContext&, const Function&, const SourceSpan& at);
+std::optional<Exclusion> exclusion_by_constant(const RuleContext&, const Function&, const SourceSpan& at);
 
 // A parameter of the function decides whether control comes here, and no call of it passes a constant that says so.
 bool is_open_choice(const RuleContext&, const Function&, const SourceSpan& at);

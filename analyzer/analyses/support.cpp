@@ -58,25 +58,27 @@ void weigh_trials(const RuleContext& context, Finding& finding) {
 }
 
 // The constant that keeps control from what makes a finding true.
-const Definition* constant_before(const RuleContext& context, const SourceSpan& at) {
-    for (const Function* f : functions_of(context.program, at.file))
-        if (call_at(*f, at))
-            if (const Definition* constant = constant_that_excludes(context, *f, at)) return constant;
-    return nullptr;
+std::optional<Exclusion> exclusion_of_reason(const RuleContext& context, const Note& reason) {
+    if (reason.of_region) return std::nullopt;
+    for (const Function* f : functions_of(context.program, reason.span.file))
+        if (const auto excluded = exclusion_by_constant(context, *f, reason.span)) return excluded;
+    return std::nullopt;
+}
+
+// Of the place of the finding, or of what makes it true.
+std::optional<Exclusion> exclusion_of(const RuleContext& context, const Function& function,
+                                      const Finding& finding) {
+    if (const auto excluded = exclusion_of(context, function, finding.span)) return excluded;
+    for (const Note& reason : finding.notes)
+        if (const auto excluded = exclusion_of_reason(context, reason)) return excluded;
+    return std::nullopt;
 }
 
 // What the program never runs, or runs only to measure it, has nothing to lose.
 void weigh_use(const RuleContext& context, const Function& function, Finding& finding) {
-    if (const std::optional<Exclusion> excluded = exclusion_of(context, function, finding.span)) {
+    if (const std::optional<Exclusion> excluded = exclusion_of(context, function, finding)) {
         finding.severity = Severity::note;
         finding.notes.push_back({excluded->span, excluded->why});
-        return;
-    }
-    for (const Note& note : finding.notes) {
-        const Definition* constant = note.of_region ? nullptr : constant_before(context, note.span);
-        if (!constant) continue;
-        finding.severity = Severity::note;
-        finding.notes.push_back({constant->span, "this constant keeps the program from it"});
         return;
     }
     const char* unused = nullptr;

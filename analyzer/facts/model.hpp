@@ -89,8 +89,8 @@ struct Call {
     std::uint32_t block = 0;  // in Function::flow
     std::uint16_t loop_depth = 0;
     bool in_place = false;
-    bool unused =
-        false;  // Python: of a cast or a question: nothing reads the result, or only messages depend on it
+    // Python: of a cast or a question: nothing reads the result, or only messages depend on it.
+    bool unused = false;
     // Python: the installed version decides whether it runs. It is in a handler of exceptions, or in a branch
     // that hasattr() or a version chooses.
     bool by_version = false;
