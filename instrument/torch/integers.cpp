@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
-#include <optional>
 
 #include "instrument/torch/tensors.hpp"
 
@@ -67,10 +65,6 @@ std::uint64_t lost_by_cast(const at::Tensor& source, at::ScalarType dtype) {
 }
 
 }  // namespace
-
-bool may_hold_integers(const OpInfo& op) {
-    return op.base == "arange" || op.base == "_to_copy" || op.base == "copy";
-}
 
 std::uint64_t integers_lost_by(const OpInfo& op, const std::vector<IValue>& arguments,
                                const at::Tensor& result) {

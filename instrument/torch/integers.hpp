@@ -6,8 +6,6 @@
 
 namespace mp::twin {
 
-// Whether the op makes a range of numbers or casts one tensor: what integers_lost_by() asks about.
-bool may_hold_integers(const OpInfo&);
 // How many integers of the range or of the cast tensor the 16-bit format of `result` does not have. 0 where the values
 // are not all integers, and where their memory cannot be read without waiting for a device. Reads 65,536 at most.
 std::uint64_t integers_lost_by(const OpInfo&, const std::vector<IValue>& arguments, const at::Tensor& result);

@@ -77,7 +77,7 @@ public:
             target_was_finite_ = !info.writes || targets_are_finite(adapter, info, arguments_);
             counters_ = adapter.counters.counted_by(info, arguments_, adapter.now.number);
         }
-        if (sampled && may_hold_integers(info))
+        if (twin && sampled && info.may_hold_integers)
             integers_.assign(stack.end() - static_cast<std::ptrdiff_t>(info.arguments.size()), stack.end());
         if (info.rule == Rule::collective || info.name.rfind("c10d::", 0) == 0) {
             adapter.recording.open();
@@ -104,8 +104,8 @@ public:
         if (!arguments_.empty() && info_.rule != Rule::collective)
             watch_results(adapter_, site_, info_, arguments_, target_was_finite_, stack, results);
         look_at_counters(stack, results);
-        if (!integers_.empty() && results == 1 && stack.back().isTensor())
-            look_at_integers(stack.back().toTensor());
+        if (info_.may_hold_integers && results == 1 && stack.back().isTensor())
+            look_at_integers(arguments_.empty() ? integers_ : arguments_, stack.back().toTensor());
         if (std::FILE* const log = op_log()) write_op_log(log);
         if (!forward_ || results == 0) return;
         const IValue& value = stack[stack.size() - results];
@@ -122,10 +122,10 @@ private:
         if (sum) watch_counters(adapter_, site_, info_, {*sum});
     }
 
-    void look_at_integers(const at::Tensor& result) const {
+    void look_at_integers(const std::vector<IValue>& arguments, const at::Tensor& result) const {
         const TwinScope scope;
-        if (!result.defined()) return;
-        const std::uint64_t lost = integers_lost_by(info_, integers_, result);
+        if (arguments.empty() || !result.defined()) return;
+        const std::uint64_t lost = integers_lost_by(info_, arguments, result);
         if (lost == 0) return;
         const std::string source = source_of(site_);
         adapter_.ledger.add(site_, info_, result.scalar_type(), [&](trace::OpRecord& r) {
@@ -173,7 +173,7 @@ private:
     at::ScalarType first_;
     Site site_;
     std::vector<IValue> arguments_;  // kept only if they are measured afterwards
-    std::vector<IValue> integers_;   // the arguments of an op that may make integers
+    std::vector<IValue> integers_;   // beside a twin: the arguments of an op that may make integers
     bool target_was_finite_ = true;
     std::vector<Counters::Counter> counters_;
 };

@@ -48,6 +48,8 @@ struct OpInfo {
     bool is_view = false;            // every result is declared an alias and nothing is written
     bool moves_bytes = false;        // copies elements without computing on them: cat, copy_, all_gather ...
     bool is_of_one_element = false;  // no sum, product, norm or difference: a cosine, a quotient, a cast
+    bool may_hold_integers =
+        false;  // makes a range of numbers or casts one tensor: what integers_lost_by() asks about
     std::vector<Argument> arguments;
 };
 
