@@ -33,6 +33,9 @@ double introduced_phi(const OpRecord&);
 // Floors up to which every result was rounded to nearest. Truncation and stochastic rounding cost about two.
 inline constexpr double kOneRounding = 1.25;
 
+// Floors that the additions of a long sum must add to what came in.
+inline constexpr double kAddedUp = 3;
+
 // Whether an op that writes in place leaves nearly all elements that it was meant to change as they are.
 inline constexpr double kLeft = 0.9;  // their share
 bool leaves_what_it_updates(const OpRecord&);

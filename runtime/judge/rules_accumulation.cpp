@@ -16,8 +16,6 @@
 namespace mp::trace {
 namespace {
 
-constexpr double kAddedUp = 3;  // floors, as where a twin measures it
-
 // Additions to each gradient in a sampled step: one less than the backward passes of the step that has fewest.
 std::int32_t additions(const RunModel& m, std::int64_t& sampled) {
     std::int32_t fewest = 0;
@@ -57,7 +55,8 @@ void judge_accumulation(Case& c) {
     if (has_twin(c.model)) return;
     std::int64_t sampled = 0;
     const std::int32_t chain = additions(c.model, sampled);
-    if (chain <= 0 || std::sqrt(chain / 3.0) < kAddedUp) return;
+    const double phi = std::sqrt(std::max(0, chain) / 3.0);
+    if (phi < kAddedUp) return;
     std::vector<const OpRecord*> ops;
     for (const OpSum& s : c.model.ops)
         if (adds_gradients(c.model, s.total, sampled, chain)) ops.push_back(&s.total);
@@ -66,7 +65,7 @@ void judge_accumulation(Case& c) {
     Finding f = finding_at("MPT012", Severity::warning, op);
     for (const OpRecord* other : ops)
         if (other != &op) f.more_layers.push_back(other->layer);
-    f.value = std::sqrt(chain / 3.0);
+    f.value = phi;
     f.limit = kAddedUp;
     f.unit = "phi";
     f.importance = importance::kSwallowedAddends(0);

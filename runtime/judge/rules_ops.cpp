@@ -36,8 +36,7 @@ constexpr std::uint64_t kFewestAddends = 256;
 constexpr double kOneSided = 0.15;  // gain bias in unit roundoffs; random signs give about 0
 constexpr double kFarAbove = 4;     // CUM of the sum over CUM of what came before it
 constexpr double kFarAbovePhi = 8;
-constexpr double kAddedUp = 3;  // floors that the additions of a long sum must add to what came in
-constexpr double kSlack = 2;    // partial sums may be larger than the sum
+constexpr double kSlack = 2;  // partial sums may be larger than the sum
 
 double unit_of(DType dtype) {
     const FloatFormat* format = format_of(dtype);
