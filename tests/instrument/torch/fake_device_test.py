@@ -18,9 +18,9 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "truth"))
 import compare  # noqa: E402
-from late_test import ADAPTERS, PYTHON, ROOT, TRACE, differences, timeless  # noqa: E402
+from late_test import ADAPTERS, differences, timeless  # noqa: E402
+from traced import LONG, PYTHON, ROOT, TRACE  # noqa: E402
 
-LONG = os.environ.get("MP_LONG") == "1"
 PROGRAM = os.path.join(ROOT, "tests/fakes/torch/train.py")
 SETTINGS = {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1", "MP_FAKE_CUDA_GUARDED": "1",
             "MP_FAKE_CUDA_LATE": "20", "MP_TRACE_TEST_DEVICE": "1"}

@@ -14,16 +14,15 @@ import sys
 import tempfile
 import unittest
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+from traced import LONG, PYTHON, ROOT
+
 sys.path[:0] = [os.path.join(ROOT, "tests/gpu"), os.path.join(ROOT, "tests/fakes/torch")]
 import gpu_test  # noqa: E402
 import runs  # noqa: E402
 import wrap  # noqa: E402
 
 BUILD = os.path.dirname(os.path.dirname(os.environ["MP_TRACE"]))
-PYTHON = os.path.join(ROOT, ".venv/bin/python")
 STEPS = 3
-LONG = os.environ.get("MP_LONG") == "1"
 
 
 @unittest.skipUnless(os.path.exists(PYTHON), "skipped: no torch in .venv")

@@ -8,14 +8,12 @@ the dtype, as cuDNN's.
 import json
 import os
 import subprocess
-import sys
 import tempfile
 import unittest
 from unittest import mock
 
-TRACE = os.path.abspath(os.environ["MP_TRACE"])
-PYTHON = os.path.abspath(sys.argv.pop(1))
-LONG = os.environ.get("MP_LONG") == "1"
+from traced import LONG, PYTHON, TRACE
+
 TEST_ADAPTERS = os.path.join(os.path.dirname(os.path.dirname(TRACE)), "test-adapters")
 
 PROGRAM = r"""
