@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string_view>
 #include <vector>
 
@@ -18,6 +19,13 @@ class SumVariants;
 struct ConstantUse;
 struct Engine;
 
+// What is known of the project besides the facts.
+struct Project {
+    bool is_whole = false;    // the run has all of its files
+    bool is_package = false;  // others can install it, and call what nothing here calls
+    std::function<bool(std::string_view name)> is_imported_unread{};  // by a file without facts
+};
+
 // The inputs of a rule: the linked program and the policies. Rules read no source text, no clock and no
 // files.
 struct RuleContext {
@@ -27,6 +35,7 @@ struct RuleContext {
     TorchVersion torch{};       // in use; not known: the newest
     std::string_view device{};  // --device, for a program that names no device; empty: not given
     std::string_view root{};    // of the project: where its tests and benchmarks are looked for; empty: "/"
+    Project project{};
 
     // Results of protocol_of(), engines_of(), constant_uses(), classes_of(), half_models_of(), half_evidence()
     // and wide_sum_variant(), computed once per run.

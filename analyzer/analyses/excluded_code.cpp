@@ -9,6 +9,7 @@
 #include "analyzer/analyses/run_order.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/analyses/trials.hpp"
+#include "analyzer/analyses/unused_code.hpp"
 
 namespace mp::lint {
 namespace {
@@ -215,8 +216,7 @@ const Call* call_that_excludes(const RuleContext& context, const Function& f, co
     };
     if (!std::ranges::all_of(callers, is_kept_out)) return nullptr;
     // partial(criterion, logits=False): a call that is not seen.
-    const bool elsewhere = is_handed_on(context.program, [&](Symbol taken) { return taken == f.usr; });
-    return elsewhere ? nullptr : callers.front();
+    return is_taken(context.program, f) ? nullptr : callers.front();
 }
 
 // Ways of calls that are followed back.
@@ -224,7 +224,6 @@ constexpr int kMostCalls = 4;
 
 std::optional<Exclusion> exclusion_within(const RuleContext& context, const Function& f, const SourceSpan& at,
                                           int calls) {
-    if (!is_python(f)) return std::nullopt;
     if (const std::optional<Exclusion> constant = exclusion_by_constant(context, f, at)) return constant;
     if (const Definition* option = option_that_excludes(context, f, at))
         return Exclusion{option->span, "this option keeps the program from it, unless it is given"};
@@ -232,9 +231,7 @@ std::optional<Exclusion> exclusion_within(const RuleContext& context, const Func
         return Exclusion{call->span, "what this call passes keeps it from running"};
     if (is_never_called(context, f)) return Exclusion{f.span, "nothing in this program calls this function"};
     const auto callers = context.program.callers(f.usr);
-    if (callers.empty() || calls == kMostCalls ||
-        is_handed_on(context.program, [&](Symbol taken) { return taken == f.usr; }))
-        return std::nullopt;
+    if (callers.empty() || calls == kMostCalls || is_taken(context.program, f)) return std::nullopt;
     std::optional<Exclusion> first;
     for (const Call* call : callers) {
         const Function* caller = context.program.owner(*call);

@@ -14,6 +14,7 @@
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/analyses/tensor_dtypes.hpp"
 #include "analyzer/analyses/trials.hpp"
+#include "analyzer/analyses/unused_code.hpp"
 #include "analyzer/region/classes.hpp"
 
 namespace mp::lint {

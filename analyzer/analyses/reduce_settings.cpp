@@ -9,6 +9,7 @@
 #include "analyzer/analyses/numbers.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/analyses/trials.hpp"
+#include "analyzer/analyses/unused_code.hpp"
 
 namespace mp::lint {
 namespace {

@@ -131,11 +131,6 @@ bool updates_weights(const Program& program, const Function& from) {
     });
 }
 
-bool names(const Operand& value, std::string_view name) {
-    return leaf(value.name.str()) == name || leaf(value.constant.str()) == name ||
-           leaf(value.refers.str()) == name;
-}
-
 }  // namespace
 
 const Call* call_at(const Function& f, const SourceSpan& at) {
@@ -156,19 +151,6 @@ bool is_trial(const RuleContext& context, const SourceSpan& at) {
     return std::ranges::any_of(functions_of(context.program, at.file), [&](const Function* f) {
         const Call* here = call_at(*f, at);
         return here && is_trial(context, *f, *here);
-    });
-}
-
-bool is_named(const Program& program, std::string_view name) {
-    return std::ranges::any_of(program.functions(), [&](const Function* f) {
-        const auto is_it = [&](const Operand& value) { return names(value, name); };
-        return std::ranges::any_of(f->calls,
-                                   [&](const Call& call) {
-                                       return leaf(call.name.str()) == name ||
-                                              std::ranges::any_of(call.args, is_it);
-                                   }) ||
-               std::ranges::any_of(f->returned, is_it) ||
-               std::ranges::any_of(f->definitions, [&](const Definition& d) { return is_it(d.value); });
     });
 }
 
@@ -243,13 +225,6 @@ bool is_script(const Program& program, Symbol file) {
     return std::ranges::any_of(functions_of(program, file), [&](const Function* f) {
         return is_statements(*f) && std::ranges::any_of(f->calls, calls_own);
     });
-}
-
-bool is_never_called(const RuleContext& context, const Function& f) {
-    const bool is_plain =
-        is_python(f) && f.parent_class.empty() && f.annotations.empty() && !is_statements(f);
-    return is_plain && context.program.callers(f.usr).empty() && is_script(context.program, f.span.file) &&
-           !is_named(context.program, leaf(f.name.str()));
 }
 
 std::span<const Function* const> functions_of(const Program& program, Symbol file) {

@@ -28,13 +28,8 @@ bool is_run_to_measure(const RuleContext&, const Function&);
 // Such a file, or one whose name says that it is a test or a benchmark.
 bool only_tries_out(const RuleContext&, Symbol file);
 
-// Whether a call has this name, or code takes a value of this name: main(), Thread(target=worker), {"sft": train_sft}.
-bool is_named(const Program&, std::string_view name);
-
 // A file of Python whose own statements call its functions.
 bool is_script(const Program&, Symbol file);
-// A function of a script that nothing in the program calls or names.
-bool is_never_called(const RuleContext&, const Function&);
 
 // What the function makes and no statement of the file reads: an optimizer that takes no step. Statements of a module
 // make it for other files or cells, except behind a branch (`if __name__ == ...`).

@@ -69,6 +69,7 @@ void add_casts(Function& host, const Function& device, const Indices& calls) {
 
 void merge_function(Function& host, const Function& device) {
     if (host == device) return;
+    host.is_unnamed = host.is_unnamed && device.is_unnamed;
     Indices calls;
     add_calls(host, device, calls);
     add_casts(host, device, calls);

@@ -1,6 +1,7 @@
 #include "analyzer/clang/visitor.hpp"
 
 #include <map>
+#include <optional>
 #include <unordered_map>
 
 #include "analyzer/clang/body_walker.hpp"
@@ -11,8 +12,11 @@
 #include "clang/AST/Attr.h"
 #include "clang/AST/DeclCXX.h"
 #include "clang/AST/DeclFriend.h"
+#include "clang/Basic/SourceManager.h"
 #include "clang/Index/USRGeneration.h"
+#include "clang/Lex/Lexer.h"
 #include "llvm/ADT/SmallString.h"
+#include "llvm/ADT/StringMap.h"
 
 namespace mp::lint {
 namespace {
@@ -62,9 +66,46 @@ Function describe(const clang::FunctionDecl& f, Usrs& usrs) {
     return out;
 }
 
+// How often each word stands in the text of the main file, outside of comments.
+llvm::StringMap<unsigned> words_of_main_file(const clang::ASTContext& ast) {
+    const clang::SourceManager& sources = ast.getSourceManager();
+    const clang::FileID file = sources.getMainFileID();
+    clang::Lexer lexer(file, sources.getBufferOrFake(file), sources, ast.getLangOpts());
+    llvm::StringMap<unsigned> words;
+    for (clang::Token token; !lexer.LexFromRawLexer(token);)
+        if (token.is(clang::tok::raw_identifier)) ++words[token.getRawIdentifier()];
+    return words;
+}
+
+// Function::is_unnamed. The tree knows the names that macros make, the text those in templates and in code with errors.
+class Unnamed {
+public:
+    explicit Unnamed(const clang::ASTContext& ast) : ast_(ast), sources_(ast.getSourceManager()) {}
+
+    bool has(const clang::FunctionDecl& f) {
+        const bool is_plain = !llvm::isa<clang::CXXMethodDecl>(f) && f.getDeclName().isIdentifier() &&
+                              !f.isTemplateInstantiation() && !f.isMain() && !f.isExternC();
+        if (!is_plain || f.isReferenced() || f.hasAttr<clang::UsedAttr>() ||
+            f.hasAttr<clang::ConstructorAttr>())
+            return false;
+        unsigned declared = 0;
+        for (const clang::FunctionDecl* d : f.redecls()) {
+            if (!sources_.isWrittenInMainFile(d->getLocation())) return false;
+            ++declared;
+        }
+        if (!words_) words_ = words_of_main_file(ast_);
+        return words_->lookup(f.getName()) == declared;
+    }
+
+private:
+    const clang::ASTContext& ast_;
+    const clang::SourceManager& sources_;
+    std::optional<llvm::StringMap<unsigned>> words_;
+};
+
 class UnitVisitor {
 public:
-    UnitVisitor(clang::ASTContext& ast, Unit& out) : ast_(ast), out_(out), callees_(usrs_) {}
+    UnitVisitor(clang::ASTContext& ast, Unit& out) : ast_(ast), out_(out), callees_(usrs_), unnamed_(ast) {}
 
     void run() {
         first_ = out_.functions.size();
@@ -181,6 +222,7 @@ private:
         if (in_system_header(f) || !f.getBody() || !seen_.insert(&f).second) return;
         ++out_.coverage.functions;
         Function facts = describe(f, usrs_);
+        facts.is_unnamed = unnamed_.has(f);
         if (!facts.instantiated.known()) facts.instantiated = from;
         const SourceSpan instantiated = facts.instantiated;
         const LocalFlow flow(f, ast_);
@@ -232,6 +274,7 @@ private:
     Unit& out_;
     Usrs usrs_;
     walk::Callees callees_;
+    Unnamed unnamed_;
     std::size_t first_ = 0;
     std::map<Symbol, Function> files_;
     llvm::DenseSet<const clang::FunctionDecl*> seen_;

@@ -7,6 +7,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "analyzer/analyses/python_code.hpp"
 #include "analyzer/driver/discover.hpp"
 #include "kernels/base/parallel.hpp"
 
@@ -143,7 +144,8 @@ void Gatherer::find_slice() {
         GatheredUnit& unit = units_[i];
         if (!unit.is_known) scan(unit);
         const StoredHead& head = unit.head;
-        reach.add(unit.planned.python.module, head.is_seed, head.is_relevant, head.imports);
+        reach.add(unit.planned.python.module, head.is_seed, head.is_relevant,
+                  head.is_relevant ? head.imports : std::vector<std::uint64_t>{});
     }
     for (std::vector<std::size_t> next = reach.next(); !next.empty(); next = reach.next()) {
         std::vector<std::size_t> missing;
@@ -326,6 +328,20 @@ bool Gatherer::save() {
     }
     if (!to_store_.empty()) store_->add(heads.take());
     return store_->save();
+}
+
+std::vector<std::uint64_t> Gatherer::unread_imports() const {
+    std::vector<std::uint64_t> names;
+    for (const GatheredUnit& unit : units_) {
+        const StoredHead& head = unit.head;
+        const bool has_all_facts = unit.in_program && head.is_relevant && unit.result.state == UnitState::ok;
+        const std::string path = relative_path(unit.planned.path(), planner_.plan.project_root);
+        if (!has_all_facts && code_kind(path) != CodeKind::test)
+            names.insert(names.end(), head.imports.begin(), head.imports.end());
+    }
+    std::ranges::sort(names);
+    names.erase(std::ranges::unique(names).begin(), names.end());
+    return names;
 }
 
 bool Gatherer::is_complete() const {

@@ -45,6 +45,8 @@ public:
     std::size_t first_python() const { return first_python_; }
     // Paths at which a configuration file was looked for.
     const std::vector<std::string>& absent() const { return absent_; }
+    // Hashes of the names that Python files without facts import, sorted; tests do not count.
+    std::vector<std::uint64_t> unread_imports() const;
     // No unit was lost, and all inputs are known.
     bool is_complete() const;
 

@@ -157,7 +157,13 @@ private:
             close(store, gatherer, directory);
             return same;
         });
-        if (!findings) findings = judge_all(gatherer, policies);
+        if (!findings) {
+            project_ = {plan.is_whole, plan.is_package,
+                        [names = gatherer.unread_imports()](std::string_view name) {
+                            return std::ranges::binary_search(names, hash_bytes(name));
+                        }};
+            findings = judge_all(gatherer, policies);
+        }
         timed("cache", [&] { results.save(commands, gatherer, *findings); });
         for (GatheredUnit& unit : gatherer.units()) {
             if (!unit.planned.command && !unit.head.inputs.files.empty())
@@ -202,7 +208,8 @@ private:
                                   .inference = options_.inference.value_or(false),
                                   .torch = torch_,
                                   .device = options_.device,
-                                  .root = root_};
+                                  .root = root_,
+                                  .project = project_};
         return judge(rules_, context, threads);
     }
 
@@ -314,6 +321,7 @@ private:
     Memory& memory_ = memory_of_run();
     std::string root_;
     TorchVersion torch_;
+    Project project_;
     std::vector<const Rule*> rules_;
     std::unordered_map<std::string, std::uint64_t> read_;  // hashes of the texts behind the facts
     Report report_;

@@ -98,6 +98,25 @@ std::string find_root(const std::string& start) {
     return {};
 }
 
+// Whether tools can install the project: its code has callers elsewhere.
+bool is_installable(const std::string& root) {
+    std::error_code none;
+    std::string settings;
+    read_file(root + "/pyproject.toml", settings);
+    return fs::exists(root + "/setup.py", none) || fs::exists(root + "/setup.cfg", none) ||
+           settings.find("[build-system]") != settings.npos ||
+           settings.find("[tool.poetry]") != settings.npos;
+}
+
+// Whether the inputs have all files of the project at `root`.
+bool has_all_of(const std::string& root, const std::vector<std::string>& inputs, const LintOptions& options) {
+    if (root.empty() || !options.exclude.empty()) return false;
+    return std::ranges::any_of(inputs, [&](const std::string& input) {
+        const std::string folder = absolute_path(input, options.working_directory);
+        return root == folder || !relative_path(root, folder).starts_with('/');
+    });
+}
+
 Result<std::shared_ptr<Commands>> open_database(const LintOptions& options, const FrontEnds& parts,
                                                 bool needed, Plan& plan) {
     std::shared_ptr<Commands> none;
@@ -269,6 +288,8 @@ Result<Plan> make_plan(const LintOptions& options, const FrontEnds& parts) {
     add_python(plan, *found, parts);
 
     plan.project_root = find_root(start_directory(options));
+    plan.is_whole = has_all_of(plan.project_root, inputs, options);
+    plan.is_package = plan.is_whole && is_installable(plan.project_root);
     plan.torch = parse_torch_version(options.torch).value_or(TorchVersion{});
     if (options.torch.empty())
         plan.torch = pinned_torch(plan.project_root.empty() ? start_directory(options) : plan.project_root);

@@ -27,6 +27,8 @@ struct Plan {
     std::vector<PythonFile> python;  // needs no command
     std::vector<std::string> warnings;
     std::string project_root;  // nearest parent of the first input that contains .git; may be empty
+    bool is_whole = false;     // the inputs have all files of the project
+    bool is_package = false;   // the project can be installed
     std::string database;      // the one in use; empty: none
     TorchVersion torch;        // that the user, or else the program's requirements ask for; may be unknown
 

@@ -52,7 +52,11 @@ namespace {
 
 enum RecordIndex : std::size_t { kInputs, kUnits, kFindings, kAnchors };
 
-using ProgramUnits = std::vector<const GatheredUnit*>;  // its units, in the order in which they are linked
+// What findings are about.
+struct JudgedProgram {
+    std::vector<const GatheredUnit*> units;     // in the order in which they are linked
+    std::vector<std::uint64_t> unread_imports;  // of the other files
+};
 
 // Never the time of a directory.
 constexpr std::int64_t kNoTime = -1;
@@ -67,6 +71,8 @@ std::string key_of(const Plan& plan, const LintOptions& options, const std::vect
                                    std::to_string(plan.torch.major),
                                    std::to_string(plan.torch.minor),
                                    options.device,
+                                   plan.is_whole ? "whole" : "parts",
+                                   plan.is_package ? "package" : "program",
                                    options.inference.value_or(false) ? "inference" : "training"};
     auto add = [&parts](std::string_view what, const std::vector<std::string>& list) {
         parts.emplace_back(what);  // separates the lists
@@ -155,17 +161,17 @@ void write_all_inputs(SegmentWriter& out, const Plan& plan, const std::vector<Pl
     out.end_record();
 }
 
-ProgramUnits program_of(const Gatherer& gatherer) {
-    ProgramUnits out;
+JudgedProgram program_of(const Gatherer& gatherer) {
+    JudgedProgram out{{}, gatherer.unread_imports()};
     for (const GatheredUnit& unit : gatherer.units())
-        if (unit.in_program) out.push_back(&unit);
+        if (unit.in_program) out.units.push_back(&unit);
     return out;
 }
 
 // The other half of what findings are valid for: key_of() is the hash of the settings.
-std::uint64_t hash_of(const ProgramUnits& program) {
-    std::vector<std::uint64_t> hashes;
-    for (const GatheredUnit* unit : program)
+std::uint64_t hash_of(const JudgedProgram& program) {
+    std::vector<std::uint64_t> hashes = program.unread_imports;
+    for (const GatheredUnit* unit : program.units)
         hashes.insert(hashes.end(), {hash_bytes(unit->planned.key), unit->head.facts.hash});
     return hash_bytes({reinterpret_cast<const char*>(hashes.data()), hashes.size() * sizeof hashes[0]});
 }
@@ -177,12 +183,12 @@ struct Anchor {
     std::uint64_t ordinal = 0;
 };
 
-std::vector<Anchor> anchors_of(const std::vector<Line>& cited, const ProgramUnits& program) {
+std::vector<Anchor> anchors_of(const std::vector<Line>& cited, const JudgedProgram& program) {
     std::unordered_map<Symbol, std::unordered_map<std::uint32_t, std::size_t>> indices;
     for (std::size_t i = 0; i < cited.size(); ++i) indices[cited[i].file][cited[i].line] = i;
     std::vector<Anchor> out(cited.size());
-    for (std::size_t u = 0; u < program.size(); ++u) {
-        const std::vector<Line>& lines = program[u]->head.facts.lines;
+    for (std::size_t u = 0; u < program.units.size(); ++u) {
+        const std::vector<Line>& lines = program.units[u]->head.facts.lines;
         auto file = indices.end();
         for (std::size_t i = 0; i < lines.size(); ++i) {
             if (i == 0 || lines[i].file != lines[i - 1].file) file = indices.find(lines[i].file);
@@ -195,7 +201,7 @@ std::vector<Anchor> anchors_of(const std::vector<Line>& cited, const ProgramUnit
     return out;
 }
 
-void write_findings(SegmentWriter& out, const ProgramUnits& program, const Findings& findings) {
+void write_findings(SegmentWriter& out, const JudgedProgram& program, const Findings& findings) {
     std::vector<Symbol> rules;
     for (const Finding& f : findings) rules.emplace_back(f.rule);
     out.value(rules);
@@ -213,14 +219,14 @@ void write_findings(SegmentWriter& out, const ProgramUnits& program, const Findi
 
 // Moves the lines that findings cite to where they are in `program`. False if its facts are not those of the last run,
 // or if a line is not known.
-bool re_anchor(RecordReader anchors, const ProgramUnits& program, std::vector<Line>& cited) {
+bool re_anchor(RecordReader anchors, const JudgedProgram& program, std::vector<Line>& cited) {
     if (anchors.number() != hash_of(program)) return false;
     for (Line& line : cited) {
         const std::uint64_t unit = anchors.number();
         const std::uint64_t ordinal = anchors.number();
         if (line.line == 0) continue;
-        if (unit == 0 || unit > program.size()) return false;
-        const std::vector<Line>& lines = program[unit - 1]->head.facts.lines;
+        if (unit == 0 || unit > program.units.size()) return false;
+        const std::vector<Line>& lines = program.units[unit - 1]->head.facts.lines;
         if (ordinal >= lines.size()) return false;
         line = lines[ordinal];
     }

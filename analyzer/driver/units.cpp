@@ -82,7 +82,7 @@ StoredHead scan_text(const PlannedUnit& unit, const UnitPlanner& planner, std::s
     head.is_seed = planner.seeds.any_in_code(text);
     head.has_words = head.is_seed || !front_ends.is_relevant || front_ends.is_relevant(file.path, text);
     head.is_relevant = head.has_words || may_all_be_relevant(planner.plan, planner.options);
-    if (head.is_relevant) head.imports = imported_names(text);
+    head.imports = imported_names(text);
     head.may_suppress = mentions_suppression(text);
     return head;
 }

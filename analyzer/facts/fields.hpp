@@ -207,6 +207,7 @@ void fields(V& v, F& f) {
     v("annotations", f.annotations);
     v("virtual", f.is_virtual);
     v("overrides", f.overrides);
+    v("unnamed", f.is_unnamed);
     v("aliases", f.aliases);
 }
 

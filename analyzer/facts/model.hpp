@@ -313,6 +313,9 @@ struct Function {
     std::vector<Symbol> annotations;
     bool is_virtual = false;
     std::vector<Symbol> overrides;  // USRs of the methods it overrides
+    // C++: a plain function of the main file. No header declares it, it is not extern "C", and nothing else in the
+    // file names it.
+    bool is_unnamed = false;
     std::vector<Alias> aliases;
 
     std::vector<Call> calls;

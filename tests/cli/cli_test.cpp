@@ -20,6 +20,7 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using testing::AllOf;
 using testing::ContainsRegex;
+using testing::ElementsAre;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -32,6 +33,14 @@ __half sum(const __half* x) {
     for (int i = 0; i < 4096; ++i) total = __hadd(total, x[i]);
     return total;
 }
+)";
+constexpr const char* kPolicy = R"(import torch
+from torch.distributed.fsdp import FullyShardedDataParallel as FSDP, MixedPrecision
+
+
+def wrap(model):
+    policy = MixedPrecision(param_dtype=torch.bfloat16, reduce_dtype=torch.bfloat16)
+    return FSDP(model, mixed_precision=policy)
 )";
 constexpr const char* kClean = "float twice(float x) { return x + x; }\n";
 
@@ -292,6 +301,33 @@ TEST_F(Cli, TheCacheIsUsedAndCanBeLeftAlone) {
     fs::remove_all(path("xdg"));
     stubs("--no-cache bad.cu");
     EXPECT_FALSE(fs::exists(path("xdg")));
+}
+
+// Each line is on with the cache of the one before.
+TEST_F(Cli, WhatNothingInAWholeProjectCallsIsANote) {
+    const auto levels = [&](const std::string& arguments) {
+        const json report = json::parse(stubs(arguments + " --output json").out);
+        std::vector<std::string> found;
+        for (const json& f : report["findings"])
+            found.push_back(f["rule"].get<std::string>() + " " + f["severity"].get<std::string>());
+        return found;
+    };
+    write("p/.git/HEAD", "");
+    write("p/sharded.py", kPolicy);
+    EXPECT_THAT(levels("."), ElementsAre("MP409 note"));
+    EXPECT_THAT(levels("sharded.py"), ElementsAre("MP409 warning"));
+    // A file that has no facts, because it names nothing of torch.
+    write("p/start.py", "import sharded\n\n\ndef go(model):\n    return sharded.wrap(model)\n");
+    EXPECT_THAT(levels("."), ElementsAre("MP409 warning"));
+    write("p/start.py", "import numpy\n\n\ndef go(model):\n    return numpy.mean(model)\n");
+    EXPECT_THAT(levels("."), ElementsAre("MP409 note"));
+    write("p/pyproject.toml", "[build-system]\n");
+    EXPECT_THAT(levels("."), ElementsAre("MP409 warning"));
+    write("p/sum.cu", kDefect);
+    EXPECT_THAT(levels("."), ElementsAre("MP409 warning", "MP401 note"));
+    write("p/bind.cpp",
+          "struct __half; __half sum(const __half*); void add(void*); void go() { add((void*)&sum); }\n");
+    EXPECT_THAT(levels("."), ElementsAre("MP409 warning", "MP401 error"));
 }
 
 TEST_F(Cli, ARebuiltToolDoesNotTrustTheFactsOfTheOldOne) {

@@ -138,6 +138,9 @@ def generated_tree(rng, folder, large):
     tree.write("user.py", "import torch\nfrom shared import norm\n\n\ndef run(x):\n    return norm(x)\n")
     tree.write("plain.py", "import torch\n\n\ndef add(a, b):\n    return torch.log(a + b)\n")
     tree.write("low.py", "import torch\n\n\ndef lower(x):\n    return x.half()\n")
+    # Without facts, in a whole project: its imports decide whether something calls lower().
+    tree.write("start.py", "from low import lower\n\n\ndef go(x):\n    return lower(x)\n")
+    os.makedirs(os.path.join(folder, ".git"))
     if large:
         tree.write("data/table.py", "# rows\n" * (LARGE // 7))
     return tree
@@ -311,6 +314,7 @@ class CppTree(Tree):
     def __init__(self, folder):
         super().__init__(folder)
         self.more = False
+        os.makedirs(os.path.join(folder, ".git"))  # a whole project
         for n in range(3):
             self.write(f"src/u{n}.cu", UNIT)
         self.write("include/total.cuh", HEADER)

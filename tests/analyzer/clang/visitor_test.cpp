@@ -115,6 +115,37 @@ TEST(Visitor, PrivateFunctionsOfTwoFilesHaveTheirOwnSymbols) {
                 testing::Not(testing::HasSubstr("snippet.cu")));
 }
 
+std::vector<std::string> unnamed(const std::string& code) {
+    std::vector<std::string> names;
+    for (const Function& f : facts_of(code).functions)
+        if (f.is_unnamed) names.emplace_back(f.display.str());
+    return names;
+}
+
+TEST(Visitor, APlainFunctionThatNothingElseNamesIsUnnamed) {
+    EXPECT_THAT(unnamed("static void f() {} __global__ void k() {} void declared();\nvoid declared() {}\n"
+                        "// f k declared\nint main() {}"),
+                UnorderedElementsAre("f", "k", "declared"));
+}
+
+TEST(Visitor, WhatIsCalledLaunchedOrTakenIsNamed) {
+    EXPECT_THAT(unnamed("static void called() {} __global__ void launched() {} void taken() {}\n"
+                        "void (*table[])() = {taken};\n"
+                        "void go() { called(); launched<<<1, 1>>>(); }"),
+                UnorderedElementsAre("go"));
+    // In a template that nothing instantiates, in a macro, and by a name that a macro makes.
+    EXPECT_THAT(unnamed("void a(int) {} template <class T> void t(T x) { a(x); }"), testing::IsEmpty());
+    EXPECT_THAT(unnamed("void c() {}\n#define RUN() c()"), testing::IsEmpty());
+    EXPECT_THAT(unnamed("void run_half() {}\n#define RUN(t) run_##t()\nint main() { RUN(half); }"),
+                testing::IsEmpty());
+}
+
+TEST(Visitor, WhatOtherLanguagesOrClassesNameIsNoUnnamedFunction) {
+    EXPECT_THAT(unnamed("extern \"C\" void c() {} struct S { void m() {} };\n"
+                        "template <class T> void t(T) {} template void t<half>(half);"),
+                testing::IsEmpty());
+}
+
 TEST(Visitor, AnnotationsVirtualsAndReturnsAreRecorded) {
     const Unit unit = facts_of(
         "struct B { virtual half f(half x) { return x; } };\n"

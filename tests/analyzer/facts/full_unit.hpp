@@ -62,6 +62,7 @@ inline Function full_function() {
     f.annotations = {Symbol("mp::low_precision"), Symbol(""), Symbol("with \"quotes\"\\ and\nnewline\x01")};
     f.is_virtual = true;
     f.overrides = {Symbol("c:@B")};
+    f.is_unnamed = true;
     f.flow = {{.span = span("other.h", 8),
                .to = {{1, Symbol("amp && x"), true}, {0, Symbol("amp"), false}, {1, {}, false}},
                .leaves = true},

@@ -1,0 +1,149 @@
+#include "analyzer/analyses/unused_code.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "analyzer/analyses/python_code.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/analyses/trials.hpp"
+
+namespace mp::lint {
+namespace {
+
+bool names(const Operand& value, std::string_view name) {
+    return leaf(value.name.str()) == name || leaf(value.constant.str()) == name ||
+           leaf(value.refers.str()) == name;
+}
+
+// What a framework calls by its name.
+bool is_entry_point(std::string_view name) {
+    constexpr std::array<std::string_view, 6> kEntries{"main", "run", "init", "handler", "lambda_handler", "cli"};
+    return any_of(name, kEntries) || name.ends_with("_fn");
+}
+
+// "pkg" of pkg.train; empty without a dot.
+std::string_view above(std::string_view dotted) {
+    const std::size_t dot = dotted.rfind('.');
+    return dotted.substr(0, dot == dotted.npos ? 0 : dot);
+}
+
+std::string_view module_of(const Function& f) {
+    return above(f.parent_class.empty() ? f.name.str() : f.parent_class.str());
+}
+
+// Code can reach everything by strings that no fact shows: a registry of plug-ins, classes that a configuration names.
+bool finds_anything_by_name(const Call& call) {
+    constexpr std::array<std::string_view, 7> kFinds{"import_module", "__import__",   "instantiate",   "locate",
+                                                     "run_path",      "LightningCLI", "__subclasses__"};
+    return any_of(leaf(call.name.str()), kFinds);
+}
+
+// ... of the file that the call is in: globals()[name](), Fire().
+bool finds_own_by_name(const Call& call) {
+    constexpr std::array<std::string_view, 6> kFinds{"globals", "locals", "vars", "eval", "exec", "Fire"};
+    return any_of(leaf(call.name.str()), kFinds);
+}
+
+// getattr(models, args.arch) of the module's name.
+bool asks_module(const Call& call, std::string_view module) {
+    return call.name.str() == "getattr" && !call.args.empty() && names(call.args[0], module);
+}
+
+bool may_be_found_by_name(const RuleContext& context, const Function& f) {
+    const std::string_view module = leaf(module_of(f));
+    return std::ranges::any_of(context.program.functions(), [&](const Function* other) {
+        const bool is_here = other->span.file == f.span.file;
+        return leaf(other->name.str()) == "__init_subclass__" ||
+               std::ranges::any_of(other->calls, [&](const Call& call) {
+                   return finds_anything_by_name(call) || (is_here && finds_own_by_name(call)) ||
+                          asks_module(call, module);
+               });
+    });
+}
+
+bool is_imported_unread(const RuleContext& context, std::string_view name) {
+    return context.project.is_imported_unread && context.project.is_imported_unread(name);
+}
+
+// A file without facts may call what it imports: the function, its module, or a package that hands it on. One that
+// imports by strings may call anything.
+bool may_be_called_unread(const RuleContext& context, const Function& f, std::string_view name) {
+    for (const std::string_view word : {name, std::string_view("importlib"), std::string_view("hydra"),
+                                        std::string_view("LightningCLI")})
+        if (is_imported_unread(context, word)) return true;
+    for (std::string_view module = module_of(f); !module.empty(); module = above(module))
+        if (is_imported_unread(context, leaf(module))) return true;
+    return false;
+}
+
+bool is_handed_on(const Program& program, Symbol entity) {
+    return is_handed_on(program, [&](Symbol taken) { return taken == entity; });
+}
+
+// The class has no decorator, which might register it, and nothing makes it, takes it or derives from it.
+bool is_class_unused(const RuleContext& context, Symbol name) {
+    const Program& program = context.program;
+    const Function* body = program.definition(Symbol(std::string(name.str()) + ".<class>"));
+    if ((body && !body->annotations.empty()) || is_handed_on(program, name)) return false;
+    return !is_named(program, leaf(name.str())) &&
+           std::ranges::none_of(program.functions(), [&](const Function* f) {
+               return std::ranges::find(f->bases, name) != f->bases.end();
+           });
+}
+
+bool is_python_unused(const RuleContext& context, const Function& f) {
+    const Symbol entity = f.parent_class.empty() ? f.usr : f.parent_class;
+    const std::string_view name = leaf(entity.str());
+    if (is_entry_point(name) || may_be_called_unread(context, f, name)) return false;
+    const bool is_unused = f.parent_class.empty()
+                               ? context.program.callers(f.usr).empty() && !is_named(context.program, name) &&
+                                     !is_handed_on(context.program, entity)
+                               : is_class_unused(context, entity);
+    return is_unused && !may_be_found_by_name(context, f);
+}
+
+// &f in the code of another file, which declares it itself.
+bool is_spelled(const Program& program, std::string_view name) {
+    return std::ranges::any_of(program.functions(), [&](const Function* f) {
+        return std::ranges::any_of(f->calls, [&](const Call& call) {
+            return std::ranges::any_of(
+                call.args, [&](const Operand& value) { return value.text.str().find(name) != std::string_view::npos; });
+        });
+    });
+}
+
+bool is_native_unused(const RuleContext& context, const Function& f) {
+    const std::string_view name = leaf(f.name.str());
+    return f.is_unnamed && context.program.callers(f.usr).empty() && !is_named(context.program, name) &&
+           !is_spelled(context.program, name);
+}
+
+}  // namespace
+
+bool is_named(const Program& program, std::string_view name) {
+    return std::ranges::any_of(program.functions(), [&](const Function* f) {
+        const auto is_it = [&](const Operand& value) { return names(value, name); };
+        return std::ranges::any_of(f->calls,
+                                   [&](const Call& call) {
+                                       return leaf(call.name.str()) == name ||
+                                              std::ranges::any_of(call.args, is_it);
+                                   }) ||
+               std::ranges::any_of(f->returned, is_it) ||
+               std::ranges::any_of(f->definitions, [&](const Definition& d) { return is_it(d.value); });
+    });
+}
+
+bool is_taken(const Program& program, const Function& f) {
+    return is_python(f) ? is_handed_on(program, f.usr) : is_spelled(program, leaf(f.name.str()));
+}
+
+bool is_never_called(const RuleContext& context, const Function& f) {
+    const Project& project = context.project;
+    if (!is_python(f)) return project.is_whole && is_native_unused(context, f);
+    if (!f.annotations.empty() || is_statements(f)) return false;
+    if (project.is_whole && !project.is_package && is_python_unused(context, f)) return true;
+    return f.parent_class.empty() && context.program.callers(f.usr).empty() &&
+           is_script(context.program, f.span.file) && !is_named(context.program, leaf(f.name.str()));
+}
+
+}  // namespace mp::lint

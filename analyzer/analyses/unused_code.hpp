@@ -1,0 +1,19 @@
+#pragma once
+
+// Code that nothing in the program calls, names or imports.
+
+#include "analyzer/analyses/context.hpp"
+
+namespace mp::lint {
+
+// Nothing calls the function, or makes its class. Of a script its own statements show it; of other files only a run
+// over a whole project, which in Python is no package: others may call what a package has.
+bool is_never_called(const RuleContext&, const Function&);
+
+// Code takes the function as a value: {"a": run}, &run. A call of it may not be seen then.
+bool is_taken(const Program&, const Function&);
+
+// Whether a call has this name, or code takes a value of this name: main(), Thread(target=worker), {"sft": train_sft}.
+bool is_named(const Program&, std::string_view name);
+
+}  // namespace mp::lint
