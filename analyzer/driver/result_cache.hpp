@@ -16,8 +16,8 @@ struct CachedResults {
 // The findings of the last run with the same settings, before suppressions, configuration and baselines
 // apply. One rule decides when they are replayed: findings are valid for the hash of the settings, of the keys and
 // fact hashes of the units of the program, in the order in which they are linked, and of what other files import.
-// Lines are not part of the hash. Every place of a finding refers to its lines by their ordinals in a unit, so a replay reads the present lines
-// from the tables of the units.
+// Lines are not part of the hash. Every place of a finding refers to its lines by their ordinals in a unit, so a replay
+// reads the present lines from the tables of the units.
 //
 // unchanged() is a shortcut for the rule: if no input has changed, all facts and lines are the same, and the store is
 // not even opened.
