@@ -38,7 +38,8 @@ TEST(UnusedCode, AFunctionOfAWholeProgramThatNothingNames) {
 
 TEST(UnusedCode, WhatIsCalledOrHandedOnIsUsed) {
     const auto other = [](std::string_view facts, std::string_view unit = "") {
-        return python("run", "  func 1:5 pkg.start.go kind=python annotations=[app.command]\n" + std::string(facts), unit);
+        return python("run", "  func 1:5 pkg.start.go kind=python annotations=[app.command]\n" + std::string(facts),
+                      unit);
     };
     EXPECT_THAT(never_called({kSetUp, other("    call 2:1 pkg.dist.setup callee=pkg.dist.setup\n")}), IsEmpty());
     EXPECT_THAT(never_called({kSetUp, other("    call 2:1 x.setup kind=method args=[{name=x}]\n")}), IsEmpty());
