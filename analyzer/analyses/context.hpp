@@ -24,6 +24,8 @@ struct Project {
     bool is_whole = false;    // the run has all of its files
     bool is_package = false;  // others can install it, and call what nothing here calls
     std::function<bool(std::string_view name)> is_imported_unread{};  // by a file without facts
+    // Some text of a whole project turns the option on; empty: not known.
+    std::function<bool(std::string_view option)> is_given{};
 };
 
 // The inputs of a rule: the linked program and the policies. Rules read no source text, no clock and no

@@ -18,8 +18,11 @@ struct Exclusion {
 // A constant, an option or every call of the function excludes the place, or all that call the function are excluded.
 std::optional<Exclusion> exclusion_of(const RuleContext&, const Function&, const SourceSpan& at);
 
-// The constant of the file that keeps control from what stands here: `DEBUG = False`, and `if DEBUG:` around it.
-std::optional<Exclusion> exclusion_by_constant(const RuleContext&, const Function&, const SourceSpan& at);
+// A constant keeps the program from what makes a finding true, or an option that stays off.
+std::optional<Exclusion> exclusion_of_cast(const RuleContext&, const Function&, const SourceSpan& at);
+
+// An option that stays off keeps the region closed that opens here.
+std::optional<Exclusion> exclusion_of_region(const RuleContext&, const Function&, const SourceSpan& opened);
 
 // A parameter of the function decides whether control comes here, and no call of it passes a constant that says so.
 bool is_open_choice(const RuleContext&, const Function&, const SourceSpan& at);

@@ -57,11 +57,13 @@ void weigh_trials(const RuleContext& context, Finding& finding) {
     finding.notes.push_back({finding.span, "nothing else in this program makes it half"});
 }
 
-// The constant that keeps control from what makes a finding true.
+// The constant or the option that keeps control from what makes a finding true.
 std::optional<Exclusion> exclusion_of_reason(const RuleContext& context, const Note& reason) {
-    if (reason.of_region) return std::nullopt;
-    for (const Function* f : functions_of(context.program, reason.span.file))
-        if (const auto excluded = exclusion_by_constant(context, *f, reason.span)) return excluded;
+    for (const Function* f : functions_of(context.program, reason.span.file)) {
+        const auto excluded = reason.of_region ? exclusion_of_region(context, *f, reason.span)
+                                               : exclusion_of_cast(context, *f, reason.span);
+        if (excluded) return excluded;
+    }
     return std::nullopt;
 }
 

@@ -17,7 +17,8 @@ bool names(const Operand& value, std::string_view name) {
 
 // What a framework calls by its name.
 bool is_entry_point(std::string_view name) {
-    constexpr std::array<std::string_view, 6> kEntries{"main", "run", "init", "handler", "lambda_handler", "cli"};
+    constexpr std::array<std::string_view, 6> kEntries{"main",           "run", "init", "handler",
+                                                       "lambda_handler", "cli"};
     return any_of(name, kEntries) || name.ends_with("_fn");
 }
 
@@ -33,8 +34,8 @@ std::string_view module_of(const Function& f) {
 
 // Code can reach everything by strings that no fact shows: a registry of plug-ins, classes that a configuration names.
 bool finds_anything_by_name(const Call& call) {
-    constexpr std::array<std::string_view, 7> kFinds{"import_module", "__import__",   "instantiate",   "locate",
-                                                     "run_path",      "LightningCLI", "__subclasses__"};
+    constexpr std::array<std::string_view, 7> kFinds{
+        "import_module", "__import__", "instantiate", "locate", "run_path", "LightningCLI", "__subclasses__"};
     return any_of(leaf(call.name.str()), kFinds);
 }
 
@@ -68,8 +69,8 @@ bool is_imported_unread(const RuleContext& context, std::string_view name) {
 // A file without facts may call what it imports: the function, its module, or a package that hands it on. One that
 // imports by strings may call anything.
 bool may_be_called_unread(const RuleContext& context, const Function& f, std::string_view name) {
-    for (const std::string_view word : {name, std::string_view("importlib"), std::string_view("hydra"),
-                                        std::string_view("LightningCLI")})
+    for (const std::string_view word :
+         {name, std::string_view("importlib"), std::string_view("hydra"), std::string_view("LightningCLI")})
         if (is_imported_unread(context, word)) return true;
     for (std::string_view module = module_of(f); !module.empty(); module = above(module))
         if (is_imported_unread(context, leaf(module))) return true;
@@ -106,8 +107,9 @@ bool is_python_unused(const RuleContext& context, const Function& f) {
 bool is_spelled(const Program& program, std::string_view name) {
     return std::ranges::any_of(program.functions(), [&](const Function* f) {
         return std::ranges::any_of(f->calls, [&](const Call& call) {
-            return std::ranges::any_of(
-                call.args, [&](const Operand& value) { return value.text.str().find(name) != std::string_view::npos; });
+            return std::ranges::any_of(call.args, [&](const Operand& value) {
+                return value.text.str().find(name) != std::string_view::npos;
+            });
         });
     });
 }

@@ -20,7 +20,7 @@
 
 namespace mp::lint {
 
-// The part of a record besides the unit. Only Python files use the last seven fields.
+// The part of a record besides the unit. Only Python files use the last eight fields.
 struct StoredHead {
     std::string key;  // begins with the path of the main file and a zero byte
     Inputs inputs{};
@@ -31,6 +31,7 @@ struct StoredHead {
     bool is_relevant = true;   // its tree can have facts: it has words, or the program has native code
     bool is_seed = true;       // it starts the slice
     std::vector<std::uint64_t> imports{};  // hashes of the names it imports, sorted
+    std::vector<std::uint64_t> given{};    // hashes of the options that its text turns on, sorted
     std::vector<std::string> mentions{};   // names of configuration files its code contains
     Outline outline{};
 };
@@ -45,6 +46,7 @@ void fields(V& v, F& f) {
     v("is_relevant", f.is_relevant, true);
     v("is_seed", f.is_seed, true);
     v("imports", f.imports);
+    v("given", f.given);
     v("mentions", f.mentions);
     v("outline", f.outline);
 }

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "analyzer/analyses/python_code.hpp"
+#include "analyzer/driver/given_options.hpp"
 #include "kernels/base/parallel.hpp"
 
 namespace mp::lint {
@@ -42,7 +43,7 @@ bool is_mark_of_build(std::string_view name) { return name == "CMakeCache.txt" |
 bool is_of_no_use(const dirent& found) {
     const std::string_view name = found.d_name;
     return found.d_type == DT_REG && !is_python(name) && !is_source(name) && !is_header(name) &&
-           !is_mark_of_build(name);
+           !is_project_text(name) && !is_mark_of_build(name);
 }
 
 // An entry of a directory that is not hidden and that an analysis may read.
@@ -141,6 +142,8 @@ private:
             if (first_time(info)) out.python.push_back({path, id_of(info)});
         } else if (is_source(path) || is_header(path)) {
             if (first_time(info)) (is_source(path) ? out.sources : out.headers).push_back(path);
+        } else if (is_project_text(path)) {
+            if (first_time(info)) out.texts.push_back({path, id_of(info)});
         }
     }
 
@@ -184,6 +187,7 @@ Result<Discovered> discover(const std::vector<std::string>& inputs, const std::s
     for (const std::string& directory : out.roots) walker.walk(directory, out);
     std::sort(out.python.begin() + named_python, out.python.end(),
               [](const FoundFile& a, const FoundFile& b) { return a.path < b.path; });
+    std::ranges::sort(out.texts, {}, &FoundFile::path);
     std::sort(out.sources.begin(), out.sources.end());
     std::sort(out.headers.begin(), out.headers.end());
     return out;

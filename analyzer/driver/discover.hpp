@@ -25,6 +25,7 @@ struct Discovered {
     std::vector<std::string> sources;  // found in directories, sorted
     std::vector<std::string> headers;  // found in directories, sorted
     std::vector<FoundFile> python;     // named ones in their order, then those in directories, sorted
+    std::vector<FoundFile> texts;      // scripts, configurations and documents in directories, sorted
     std::vector<std::string> roots;    // directories that were walked, in the order given
 };
 

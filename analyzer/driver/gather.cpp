@@ -9,6 +9,7 @@
 
 #include "analyzer/analyses/python_code.hpp"
 #include "analyzer/driver/discover.hpp"
+#include "analyzer/driver/given_options.hpp"
 #include "kernels/base/parallel.hpp"
 
 namespace mp::lint {
@@ -21,6 +22,19 @@ constexpr std::uint64_t kBatchBytes = std::uint64_t{1} << 20;
 constexpr int kBatchesPerWorker = 1000;
 // Reading the facts of fewer files takes less time than starting a thread.
 constexpr std::size_t kFilesWorthAThread = 8;
+// Scripts, configurations and documents of a project. Larger ones, and more of them, are data.
+constexpr std::uint64_t kLargestText = std::uint64_t{1} << 18;
+constexpr std::size_t kMostTexts = 2000;
+
+void append(std::vector<std::uint64_t>& to, const std::vector<std::uint64_t>& from) {
+    to.insert(to.end(), from.begin(), from.end());
+}
+
+std::vector<std::uint64_t> each_once(std::vector<std::uint64_t> values) {
+    std::ranges::sort(values);
+    values.erase(std::ranges::unique(values).begin(), values.end());
+    return values;
+}
 
 }  // namespace
 
@@ -330,18 +344,32 @@ bool Gatherer::save() {
     return store_->save();
 }
 
+bool Gatherer::is_test(const std::string& path) const {
+    return code_kind(relative_path(path, planner_.plan.project_root)) == CodeKind::test;
+}
+
 std::vector<std::uint64_t> Gatherer::unread_imports() const {
     std::vector<std::uint64_t> names;
     for (const GatheredUnit& unit : units_) {
         const StoredHead& head = unit.head;
         const bool has_all_facts = unit.in_program && head.is_relevant && unit.result.state == UnitState::ok;
-        const std::string path = relative_path(unit.planned.path(), planner_.plan.project_root);
-        if (!has_all_facts && code_kind(path) != CodeKind::test)
-            names.insert(names.end(), head.imports.begin(), head.imports.end());
+        if (!has_all_facts && !is_test(unit.planned.path())) append(names, head.imports);
     }
-    std::ranges::sort(names);
-    names.erase(std::ranges::unique(names).begin(), names.end());
-    return names;
+    return each_once(std::move(names));
+}
+
+std::optional<std::vector<std::uint64_t>> Gatherer::given_options() const {
+    const Plan& plan = planner_.plan;
+    if (!plan.is_whole || plan.texts.size() > kMostTexts) return std::nullopt;
+    std::vector<std::uint64_t> names;
+    for (const GatheredUnit& unit : units_)
+        if (!is_test(unit.planned.path())) append(names, unit.head.given);
+    for (const FoundFile& file : plan.texts) {
+        std::string text;
+        if (!is_test(file.path) && read_file(file.path, text, kLargestText))
+            append(names, lint::given_options(text, TextKind::data));
+    }
+    return each_once(std::move(names));
 }
 
 bool Gatherer::is_complete() const {

@@ -47,6 +47,9 @@ public:
     const std::vector<std::string>& absent() const { return absent_; }
     // Hashes of the names that Python files without facts import, sorted; tests do not count.
     std::vector<std::uint64_t> unread_imports() const;
+    // Hashes of the options that texts of a whole project turn on, sorted; tests do not count. Nothing where there are
+    // too many texts.
+    std::optional<std::vector<std::uint64_t>> given_options() const;
     // No unit was lost, and all inputs are known.
     bool is_complete() const;
 
@@ -70,6 +73,7 @@ private:
     std::vector<Batch> batches_of(const std::vector<std::size_t>& units) const;
     PoolOptions pool_for(const std::vector<Batch>&) const;
     void receive(const Batch&, JobOutcome);
+    bool is_test(const std::string& path) const;
     bool receive_segment(const Batch&, JobOutcome&);
     void read(const std::vector<std::size_t>& units);
     void set_unit(GatheredUnit&, Unit);

@@ -63,6 +63,13 @@ bool stands_before(const Finding& a, const Finding& b) {
     return place(a) < place(b);
 }
 
+// Whether the hash of a name is one of these, sorted.
+std::function<bool(std::string_view)> one_of(std::vector<std::uint64_t> hashes) {
+    return [hashes = std::move(hashes)](std::string_view name) {
+        return std::ranges::binary_search(hashes, hash_bytes(name));
+    };
+}
+
 // What a run over a large tree fills memory with. Destroying it frees half a million facts one by one, so the next run
 // destroys it, and that of the last run is never destroyed.
 struct Memory {
@@ -158,10 +165,8 @@ private:
             return same;
         });
         if (!findings) {
-            project_ = {plan.is_whole, plan.is_package,
-                        [names = gatherer.unread_imports()](std::string_view name) {
-                            return std::ranges::binary_search(names, hash_bytes(name));
-                        }};
+            project_ = {plan.is_whole, plan.is_package, one_of(gatherer.unread_imports()), {}};
+            if (auto given = gatherer.given_options()) project_.is_given = one_of(*std::move(given));
             findings = judge_all(gatherer, policies);
         }
         timed("cache", [&] { results.save(commands, gatherer, *findings); });

@@ -289,6 +289,7 @@ Result<Plan> make_plan(const LintOptions& options, const FrontEnds& parts) {
 
     plan.project_root = find_root(start_directory(options));
     plan.is_whole = has_all_of(plan.project_root, inputs, options);
+    if (plan.is_whole) plan.texts = found->texts;
     plan.is_package = plan.is_whole && is_installable(plan.project_root);
     plan.torch = parse_torch_version(options.torch).value_or(TorchVersion{});
     if (options.torch.empty())

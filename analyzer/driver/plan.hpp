@@ -26,11 +26,12 @@ struct Plan {
         named;  // files that the user named; the configuration's `exclude` does not apply to them
     std::vector<PythonFile> python;  // needs no command
     std::vector<std::string> warnings;
-    std::string project_root;  // nearest parent of the first input that contains .git; may be empty
-    bool is_whole = false;     // the inputs have all files of the project
-    bool is_package = false;   // the project can be installed
-    std::string database;      // the one in use; empty: none
-    TorchVersion torch;        // that the user, or else the program's requirements ask for; may be unknown
+    std::string project_root;      // nearest parent of the first input that contains .git; may be empty
+    bool is_whole = false;         // the inputs have all files of the project
+    std::vector<FoundFile> texts;  // of a whole project: scripts, configurations and documents
+    bool is_package = false;       // the project can be installed
+    std::string database;          // the one in use; empty: none
+    TorchVersion torch;  // that the user, or else the program's requirements ask for; may be unknown
 
     // The command for a file that is not in the database: the command of a neighbour, else the default.
     std::function<CompileCommand(const std::string&)> fallback;

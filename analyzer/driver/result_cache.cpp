@@ -52,10 +52,13 @@ namespace {
 
 enum RecordIndex : std::size_t { kInputs, kUnits, kFindings, kAnchors };
 
+using Hashes = std::vector<std::uint64_t>;
+
 // What findings are about.
 struct JudgedProgram {
-    std::vector<const GatheredUnit*> units;     // in the order in which they are linked
-    std::vector<std::uint64_t> unread_imports;  // of the other files
+    std::vector<const GatheredUnit*> units;  // in the order in which they are linked
+    Hashes unread_imports;                   // of the other files
+    Hashes given_options;                    // by texts
 };
 
 // Never the time of a directory.
@@ -100,7 +103,7 @@ std::string key_of(const Plan& plan, const LintOptions& options, const std::vect
     return make_key(views).hex();
 }
 
-// Commands, headers and Python files of the plan, without their content.
+// Commands and files of the plan, without their content.
 std::string plan_hash(const Plan& plan, const std::vector<PlannedUnit>& commands) {
     std::vector<std::string_view> parts;
     for (const PlannedUnit& c : commands) parts.push_back(c.key);
@@ -108,6 +111,8 @@ std::string plan_hash(const Plan& plan, const std::vector<PlannedUnit>& commands
     parts.insert(parts.end(), plan.headers.begin(), plan.headers.end());
     parts.emplace_back("python");
     for (const PythonFile& f : plan.python) parts.insert(parts.end(), {f.path, f.module});
+    parts.emplace_back("texts");
+    for (const FoundFile& f : plan.texts) parts.emplace_back(f.path);
     return make_key(parts).hex();
 }
 
@@ -148,6 +153,7 @@ void write_all_inputs(SegmentWriter& out, const Plan& plan, const std::vector<Pl
     out.text(plan_hash(plan, commands));
     for (std::size_t i = first; i < first + plan.python.size(); ++i)
         out.value(units[i].head.inputs.files.front().id);
+    for (const FoundFile& f : plan.texts) out.value(trusted(f.id));
     AllInputs inputs;
     for (std::size_t i = 0; i < units.size(); ++i)
         if (!is_planned_python(plan, i, first)) inputs.add(units[i].head.inputs);
@@ -162,7 +168,7 @@ void write_all_inputs(SegmentWriter& out, const Plan& plan, const std::vector<Pl
 }
 
 JudgedProgram program_of(const Gatherer& gatherer) {
-    JudgedProgram out{{}, gatherer.unread_imports()};
+    JudgedProgram out{{}, gatherer.unread_imports(), gatherer.given_options().value_or(Hashes{1})};
     for (const GatheredUnit& unit : gatherer.units())
         if (unit.in_program) out.units.push_back(&unit);
     return out;
@@ -170,7 +176,9 @@ JudgedProgram program_of(const Gatherer& gatherer) {
 
 // The other half of what findings are valid for: key_of() is the hash of the settings.
 std::uint64_t hash_of(const JudgedProgram& program) {
-    std::vector<std::uint64_t> hashes = program.unread_imports;
+    Hashes hashes = program.unread_imports;
+    hashes.push_back(hashes.size());
+    hashes.insert(hashes.end(), program.given_options.begin(), program.given_options.end());
     for (const GatheredUnit* unit : program.units)
         hashes.insert(hashes.end(), {hash_bytes(unit->planned.key), unit->head.facts.hash});
     return hash_bytes({reinterpret_cast<const char*>(hashes.data()), hashes.size() * sizeof hashes[0]});
@@ -245,11 +253,13 @@ bool ResultCache::same_inputs(RecordReader& in, const std::vector<PlannedUnit>& 
     const Plan& plan = planner_.plan;
     if (in.text() != plan_hash(plan, commands)) return false;
     bool same = true;
-    for (const PythonFile& f : plan.python) {
+    const auto read = [&](const FileId& now) {
         FileId id;
         in.value(id);
-        same = same && id == f.id;
-    }
+        same = same && id == now;
+    };
+    for (const PythonFile& f : plan.python) read(f.id);
+    for (const FoundFile& f : plan.texts) read(f.id);
     Inputs inputs;
     in.value(inputs);
     std::vector<std::string> absent;

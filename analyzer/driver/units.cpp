@@ -9,6 +9,7 @@
 
 #include "analyzer/cache/directory.hpp"
 #include "analyzer/driver/discover.hpp"
+#include "analyzer/driver/given_options.hpp"
 #include "analyzer/driver/python_reach.hpp"
 #include "analyzer/suppress/suppress.hpp"
 
@@ -83,6 +84,7 @@ StoredHead scan_text(const PlannedUnit& unit, const UnitPlanner& planner, std::s
     head.has_words = head.is_seed || !front_ends.is_relevant || front_ends.is_relevant(file.path, text);
     head.is_relevant = head.has_words || may_all_be_relevant(planner.plan, planner.options);
     head.imports = imported_names(text);
+    head.given = given_options(text, TextKind::code);
     head.may_suppress = mentions_suppression(text);
     return head;
 }

@@ -42,6 +42,24 @@ def wrap(model):
     policy = MixedPrecision(param_dtype=torch.bfloat16, reduce_dtype=torch.bfloat16)
     return FSDP(model, mixed_precision=policy)
 )";
+constexpr const char* kOption = R"(import argparse
+import torch
+
+
+def main(args, batches):
+    model = torch.nn.Linear(8, 8).cuda()
+    if args.low:
+        model = model.to(torch.bfloat16)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5)
+    for x in batches:
+        model(x).square().mean().backward()
+        optimizer.step()
+
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--low", action="store_true")
+main(parser.parse_args(), [])
+)";
 constexpr const char* kClean = "float twice(float x) { return x + x; }\n";
 
 struct Outcome {
@@ -75,6 +93,15 @@ protected:
     }
     Outcome lint(const std::string& arguments) const { return shell(kLint + arguments); }
     Outcome stubs(const std::string& arguments) const { return lint("--cuda stubs " + arguments); }
+
+    // "MP401 note": rule and level of each finding.
+    std::vector<std::string> levels(const std::string& arguments) const {
+        const json report = json::parse(stubs(arguments + " --output json").out);
+        std::vector<std::string> found;
+        for (const json& f : report["findings"])
+            found.push_back(f["rule"].get<std::string>() + " " + f["severity"].get<std::string>());
+        return found;
+    }
 
     static inline const std::string kLint = std::string(MP_LINT) + " ";
 };
@@ -305,13 +332,6 @@ TEST_F(Cli, TheCacheIsUsedAndCanBeLeftAlone) {
 
 // Each line is on with the cache of the one before.
 TEST_F(Cli, WhatNothingInAWholeProjectCallsIsANote) {
-    const auto levels = [&](const std::string& arguments) {
-        const json report = json::parse(stubs(arguments + " --output json").out);
-        std::vector<std::string> found;
-        for (const json& f : report["findings"])
-            found.push_back(f["rule"].get<std::string>() + " " + f["severity"].get<std::string>());
-        return found;
-    };
     write("p/.git/HEAD", "");
     write("p/sharded.py", kPolicy);
     EXPECT_THAT(levels("."), ElementsAre("MP409 note"));
@@ -328,6 +348,22 @@ TEST_F(Cli, WhatNothingInAWholeProjectCallsIsANote) {
     write("p/bind.cpp",
           "struct __half; __half sum(const __half*); void add(void*); void go() { add((void*)&sum); }\n");
     EXPECT_THAT(levels("."), ElementsAre("MP409 warning", "MP401 error"));
+}
+
+TEST_F(Cli, AnOptionThatNothingInAWholeProjectGivesIsOff) {
+    const auto optimizer = [&] { return levels(". --select MP501"); };
+    write("p/.git/HEAD", "");
+    write("p/train.py", kOption);
+    EXPECT_THAT(optimizer(), ElementsAre("MP501 note"));
+    EXPECT_THAT(levels("train.py --select MP501"), ElementsAre("MP501 warning")) << "scripts are not known";
+    write("p/tests/run.sh", "python train.py --low\n");
+    EXPECT_THAT(optimizer(), ElementsAre("MP501 note"));
+    write("p/run.sh", "python train.py --low\n");
+    EXPECT_THAT(optimizer(), ElementsAre("MP501 warning"));
+    write("p/run.sh", "python train.py\n");
+    EXPECT_THAT(optimizer(), ElementsAre("MP501 note"));
+    write("p/sweep.py", "import train\n\n\ndef go(args):\n    args.low = True\n    train.main(args, [])\n");
+    EXPECT_THAT(optimizer(), ElementsAre("MP501 warning"));
 }
 
 TEST_F(Cli, ARebuiltToolDoesNotTrustTheFactsOfTheOldOne) {

@@ -32,7 +32,8 @@ FENCED = [
 # source that stands higher than its header has a place of its own.
 LAYERS = {
     "analyzer/driver": """
-        discover front_ends judge output policy_command pool python_scan torch_pin
+        front_ends given_options judge output policy_command pool python_scan torch_pin
+        discover
         merge options python_reach real_front_ends
         plan
         units

@@ -12,7 +12,8 @@ Project that_imports(std::string_view word) {
 }
 
 // The functions that a run over these units knows to be never called.
-std::vector<std::string> never_called(const std::vector<std::string>& texts, const Project& project = kProgram) {
+std::vector<std::string> never_called(const std::vector<std::string>& texts,
+                                      const Project& project = kProgram) {
     std::vector<Unit> units;
     for (const std::string& text : texts) units.push_back(parse_facts(text).value());
     const Program program = Program::link(std::move(units));
@@ -25,7 +26,8 @@ std::vector<std::string> never_called(const std::vector<std::string>& texts, con
 }
 
 std::string python(std::string_view module, std::string_view facts, std::string_view unit = "") {
-    return "unit /p/" + std::string(module) + ".py language=python " + std::string(unit) + "\n" + std::string(facts);
+    return "unit /p/" + std::string(module) + ".py language=python " + std::string(unit) + "\n" +
+           std::string(facts);
 }
 
 const std::string kSetUp = python("dist", "  func 1:5 pkg.dist.setup kind=python\n");
@@ -38,20 +40,27 @@ TEST(UnusedCode, AFunctionOfAWholeProgramThatNothingNames) {
 
 TEST(UnusedCode, WhatIsCalledOrHandedOnIsUsed) {
     const auto other = [](std::string_view facts, std::string_view unit = "") {
-        return python("run", "  func 1:5 pkg.start.go kind=python annotations=[app.command]\n" + std::string(facts),
+        return python("run",
+                      "  func 1:5 pkg.start.go kind=python annotations=[app.command]\n" + std::string(facts),
                       unit);
     };
-    EXPECT_THAT(never_called({kSetUp, other("    call 2:1 pkg.dist.setup callee=pkg.dist.setup\n")}), IsEmpty());
-    EXPECT_THAT(never_called({kSetUp, other("    call 2:1 x.setup kind=method args=[{name=x}]\n")}), IsEmpty());
+    EXPECT_THAT(never_called({kSetUp, other("    call 2:1 pkg.dist.setup callee=pkg.dist.setup\n")}),
+                IsEmpty());
+    EXPECT_THAT(never_called({kSetUp, other("    call 2:1 x.setup kind=method args=[{name=x}]\n")}),
+                IsEmpty());
     EXPECT_THAT(never_called({kSetUp, other("", "taken=[pkg.dist.setup]")}), IsEmpty());
-    EXPECT_THAT(never_called({kSetUp, other("    call 2:1 getattr args=[{name=dist} {name=kind}]\n")}), IsEmpty());
-    EXPECT_THAT(never_called({kSetUp, other("    call 2:1 importlib.import_module args=[{name=x}]\n")}), IsEmpty());
-    EXPECT_THAT(never_called({kSetUp, other("    call 2:1 print args=[{name=x}]\n")}), ElementsAre("pkg.dist.setup"));
+    EXPECT_THAT(never_called({kSetUp, other("    call 2:1 getattr args=[{name=dist} {name=kind}]\n")}),
+                IsEmpty());
+    EXPECT_THAT(never_called({kSetUp, other("    call 2:1 importlib.import_module args=[{name=x}]\n")}),
+                IsEmpty());
+    EXPECT_THAT(never_called({kSetUp, other("    call 2:1 print args=[{name=x}]\n")}),
+                ElementsAre("pkg.dist.setup"));
 }
 
 TEST(UnusedCode, DecoratorsAndEntryPointsHaveCallersElsewhere) {
-    EXPECT_THAT(never_called({python("a", "  func 1:5 a.go kind=python annotations=[app.command]\n"
-                                          "  func 2:5 a.main kind=python\n  func 3:5 a.model_fn kind=python\n")}),
+    EXPECT_THAT(never_called({python("a",
+                                     "  func 1:5 a.go kind=python annotations=[app.command]\n"
+                                     "  func 2:5 a.main kind=python\n  func 3:5 a.model_fn kind=python\n")}),
                 IsEmpty());
 }
 
@@ -62,18 +71,21 @@ TEST(UnusedCode, AFileWithoutFactsMayCallWhatItImports) {
 }
 
 TEST(UnusedCode, MethodsOfAClassThatNothingMakes) {
-    const std::string net = python("net", "  func 5:9 net.Naive.forward kind=python parent_class=net.Naive\n");
+    const std::string net =
+        python("net", "  func 5:9 net.Naive.forward kind=python parent_class=net.Naive\n");
     const auto use = [](std::string_view facts) {
         return python("b", "  func 1:5 b.go kind=python annotations=[app.command]\n" + std::string(facts));
     };
     EXPECT_THAT(never_called({net}), ElementsAre("net.Naive.forward"));
     EXPECT_THAT(never_called({net, use("    call 2:1 net.Naive kind=constructor\n")}), IsEmpty());
-    EXPECT_THAT(never_called({net, python("c", "  func 3:9 c.Deep.forward kind=python parent_class=c.Deep "
-                                               "bases=[net.Naive]\n  func 9:5 c.main kind=python\n"
-                                               "    call 10:1 c.Deep kind=constructor\n")}),
+    EXPECT_THAT(never_called({net, python("c",
+                                          "  func 3:9 c.Deep.forward kind=python parent_class=c.Deep "
+                                          "bases=[net.Naive]\n  func 9:5 c.main kind=python\n"
+                                          "    call 10:1 c.Deep kind=constructor\n")}),
                 IsEmpty());
-    EXPECT_THAT(never_called({net, python("d", "  func 1:7 net.Naive.<class> kind=python parent_class=net.Naive "
-                                               "annotations=[MODELS.register]\n")}),
+    EXPECT_THAT(never_called({net, python("d",
+                                          "  func 1:7 net.Naive.<class> kind=python parent_class=net.Naive "
+                                          "annotations=[MODELS.register]\n")}),
                 IsEmpty());
 }
 
@@ -82,14 +94,16 @@ TEST(UnusedCode, NativeFunctionsThatNothingNames) {
     EXPECT_THAT(never_called({lone}), ElementsAre("gemm_half"));
     EXPECT_THAT(never_called({lone}, {.is_whole = true, .is_package = true}), ElementsAre("gemm_half"));
     EXPECT_THAT(never_called({lone}, {}), IsEmpty());
-    EXPECT_THAT(never_called({"unit /p/a.cu language=cuda\n  func 3:6 gemm_half usr=c:@F@gemm_half\n"}), IsEmpty());
+    EXPECT_THAT(never_called({"unit /p/a.cu language=cuda\n  func 3:6 gemm_half usr=c:@F@gemm_half\n"}),
+                IsEmpty());
     const auto other = [](std::string_view facts) {
         return "unit /p/b.cpp\n  func 1:5 bind usr=c:@F@bind\n" + std::string(facts);
     };
     EXPECT_THAT(never_called({lone, other("    call 2:1 gemm_half callee=c:@F@gemm_half\n")}), IsEmpty());
     EXPECT_THAT(never_called({lone, other("    call 2:1 def args=[{text=&gemm_half}]\n")}), IsEmpty());
-    EXPECT_THAT(never_called({lone, python("ops", "  func 1:5 ops.go kind=python annotations=[app.command]\n"
-                                                  "    call 2:1 ext.gemm_half\n")}),
+    EXPECT_THAT(never_called({lone, python("ops",
+                                           "  func 1:5 ops.go kind=python annotations=[app.command]\n"
+                                           "    call 2:1 ext.gemm_half\n")}),
                 IsEmpty());
 }
 

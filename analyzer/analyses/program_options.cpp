@@ -1,0 +1,293 @@
+#include "analyzer/analyses/program_options.hpp"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/python_code.hpp"
+#include "analyzer/analyses/run_order.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/analyses/trials.hpp"
+
+namespace mp::lint {
+namespace {
+
+// "args.bits in [4, 8]": a field, and the numbers that it may be. Of a truth, 1 and 0 stand for all that are.
+struct Listed {
+    std::string_view field;
+    std::vector<double> numbers;
+    bool is_truth = false;
+
+    bool has(double number) const {
+        return std::ranges::find(numbers, is_truth ? number != 0 : number) != numbers.end();
+    }
+};
+
+std::optional<Listed> listed_in(std::string_view condition) {
+    const std::size_t in = condition.find(" in [");
+    if (in == std::string_view::npos || !condition.ends_with(']')) return std::nullopt;
+    const std::string_view of = condition.substr(0, in);
+    if (of.find(' ') != std::string_view::npos || of.find('.') == std::string_view::npos) return std::nullopt;
+    Listed found{leaf(of), {}, false};
+    std::string_view rest = condition.substr(in + 5, condition.size() - in - 6);
+    while (!rest.empty()) {
+        const std::size_t comma = std::min(rest.find(','), rest.size());
+        const std::optional<double> number = number_in(rest.substr(0, comma));
+        if (!number) return std::nullopt;
+        found.numbers.push_back(*number);
+        rest.remove_prefix(std::min(comma + 1, rest.size()));
+        while (rest.starts_with(' ')) rest.remove_prefix(1);
+    }
+    return found;
+}
+
+bool names_precision(std::string_view field) {
+    constexpr std::array<std::string_view, 5> kWords{"precision", "dtype", "fp16", "bf16", "amp"};
+    return std::ranges::any_of(kWords, [&](std::string_view word) { return mentions(field, word); });
+}
+
+// 1 of True, 0 of False, 16 of 16.
+std::optional<double> figure_of(const Operand& value) {
+    if (const std::optional<bool> truth = truth_of(value.constant.str())) return *truth ? 1 : 0;
+    return number_of(value);
+}
+
+// `bits: int = 16`, `bits: int = field(default=16)` in the body of a class.
+std::optional<double> default_number(const Function& body, const Definition& d) {
+    if (!d.value.assumed) return std::nullopt;
+    if (const std::optional<double> number = figure_of(d.value)) return number;
+    if (d.value.call < 0 || static_cast<std::size_t>(d.value.call) >= body.calls.size()) return std::nullopt;
+    const Operand* given = keyword_argument(body.calls[static_cast<std::size_t>(d.value.call)], "default");
+    return given ? figure_of(*given) : std::nullopt;
+}
+
+// Whether a call or an object may give the field another value than its default.
+bool may_be_given(const Program& program, std::string_view field, double otherwise) {
+    const auto differs = [&](const Operand& value) { return figure_of(value) != otherwise; };
+    return std::ranges::any_of(program.functions(), [&](const Function* f) {
+        return std::ranges::any_of(
+                   f->settings,
+                   [&](const Setting& s) { return leaf(s.key.str()) == field && differs(s.value); }) ||
+               std::ranges::any_of(f->calls, [&](const Call& call) {
+                   const Operand* given = keyword_argument(call, field);
+                   const bool by_name =
+                       leaf(call.name.str()) == "__setitem__" || leaf(call.name.str()) == "setattr";
+                   return (given && differs(*given)) ||
+                          (by_name && call.args.size() > 2 && spelled(call.args[1]) == field &&
+                           differs(call.args[2]));
+               });
+    });
+}
+
+// The only field of that name in the classes of the program, if its default is none of the numbers.
+const Definition* field_that_is_none_of(const Program& program, const Listed& listed) {
+    const Definition* found = nullptr;
+    std::optional<double> number;
+    for (const Function* f : program.functions()) {
+        if (leaf(f->name.str()) != "<class>") continue;
+        for (const Definition& d : f->definitions) {
+            if (leaf(d.name.str()) != listed.field) continue;
+            number = default_number(*f, d);
+            if (found || !number || listed.has(*number)) return nullptr;
+            found = &d;
+        }
+    }
+    return found && !may_be_given(program, listed.field, *number) ? found : nullptr;
+}
+
+// The field that a variable holds: `lion = getattr(config, "use_lion", False)`. Empty: none.
+std::string_view field_held_by(const Function& f, std::string_view variable) {
+    const auto reads = std::ranges::find_if(f.calls, [&](const Call& call) {
+        return call.name.str() == "getattr" && call.result.name.str() == variable && call.args.size() > 1;
+    });
+    return reads == f.calls.end() ? std::string_view() : spelled(reads->args[1]);
+}
+
+// What an option has to be where this edge is taken.
+std::optional<Listed> required_by(const Function& f, const Edge& edge) {
+    const std::string_view condition = edge.condition.str();
+    if (std::optional<Listed> listed = edge.when ? listed_in(condition) : std::nullopt) return listed;
+    const auto is_in_name = [](char c) { return is_part_of_name(c) || c == '.'; };
+    if (condition.empty() || !std::ranges::all_of(condition, is_in_name)) return std::nullopt;
+    const bool is_field = condition.find('.') != std::string_view::npos;
+    const std::string_view field = is_field ? leaf(condition) : field_held_by(f, condition);
+    return field.empty() ? std::nullopt : std::optional(Listed{field, {edge.when ? 1.0 : 0.0}, true});
+}
+
+// Ways from one name to the next: self.amp = use_amp, Trainer(use_amp=args.fp16).
+constexpr int kMostNames = 4;
+
+// "fp_16" of '--fp-16'.
+std::string option_name(std::string_view flag) {
+    flag.remove_prefix(std::min(flag.find_first_not_of('-'), flag.size()));
+    std::string name(flag);
+    std::ranges::replace(name, '-', '_');
+    return name;
+}
+
+// Looks at all that gives a name its value: defaults, calls, attributes. Each has to be off.
+class Off {
+public:
+    explicit Off(const RuleContext& context) : context_(context) {}
+
+    // The first default; nothing where something may turn the name on, or nothing gives it a value.
+    std::optional<SourceSpan> default_of(std::string_view name) {
+        if (name.empty() || context_.project.is_given(name) || is_open(name)) return std::nullopt;
+        open_.emplace_back(name);
+        std::optional<SourceSpan> first;
+        bool is_off = static_cast<int>(open_.size()) <= kMostNames;
+        for (const Function* f : context_.program.functions()) {
+            if (!is_off) break;
+            is_off = is_off_in(*f, name, first);
+        }
+        open_.pop_back();
+        if (!is_off) return std::nullopt;
+        return first ? first : default_of_trainer(name);
+    }
+
+    // `args.fp16`, `use_amp`, False.
+    std::optional<SourceSpan> of_value(const Function& f, const Operand& value) {
+        if (const std::optional<bool> truth = truth_of(value.constant.str()))
+            return *truth ? std::nullopt : std::optional(f.span);
+        const auto param = static_cast<std::size_t>(value.param);
+        const Symbol name = value.name.empty() && value.param >= 0 && param < f.params.size()
+                                ? f.params[param].name
+                                : value.name;
+        return of_name(f, name.empty() ? value.text.str() : name.str());
+    }
+
+    std::optional<SourceSpan> of_name(const Function& f, std::string_view text) {
+        // One part of a conjunction is enough.
+        if (const std::size_t also = text.find(" and "); also != text.npos) {
+            const std::optional<SourceSpan> left = of_name(f, text.substr(0, also));
+            return left ? left : of_name(f, text.substr(also + 5));
+        }
+        const auto is_in_name = [](char c) { return is_part_of_name(c) || c == '.'; };
+        if (text.empty() || !std::ranges::all_of(text, is_in_name)) return std::nullopt;
+        if (text.find('.') == text.npos) {
+            const auto alias = std::ranges::find(f.aliases, text, [](const Alias& a) { return a.name.str(); });
+            if (alias != f.aliases.end() && !alias->item) text = alias->of.str();
+            if (const std::string_view field = field_held_by(f, text); !field.empty()) text = field;
+        }
+        return default_of(leaf(text));
+    }
+
+private:
+    bool is_open(std::string_view name) const { return std::ranges::find(open_, name) != open_.end(); }
+
+    // Notes the first default. A name that is handed on under its own name adds nothing.
+    bool is_off_value(const Function& f, const Operand& value, std::string_view name, std::optional<SourceSpan>& first) {
+        const auto param = static_cast<std::size_t>(value.param);
+        const bool is_same = leaf(value.name.str()) == name ||
+                             (value.param >= 0 && param < f.params.size() && f.params[param].name.str() == name);
+        if (is_same && value.constant.empty()) return true;
+        const std::optional<SourceSpan> off = of_value(f, value);
+        if (off && !first) first = off;
+        return off.has_value();
+    }
+
+    bool is_off_in(const Function& f, std::string_view name, std::optional<SourceSpan>& first) {
+        if (!is_python(f)) return true;
+        const auto note = [&](const SourceSpan& at) {
+            if (!first) first = at;
+        };
+        if (leaf(f.name.str()) == "<class>")
+            for (const Definition& d : f.definitions) {
+                if (leaf(d.name.str()) != name) continue;
+                if (default_number(f, d) != 0) return false;
+                note(d.span);
+            }
+        for (const Parameter& p : f.params) {
+            if (p.name.str() != name || (p.constant.empty() && p.refers.empty())) continue;
+            if (truth_of(p.constant.str()) != false) return false;
+            note(f.span);
+        }
+        for (const Setting& s : f.settings)
+            if (leaf(s.key.str()) == name && !is_off_value(f, s.value, name, first)) return false;
+        return std::ranges::all_of(f.calls, [&](const Call& call) { return is_off_in(f, call, name, first); });
+    }
+
+    bool is_off_in(const Function& f, const Call& call, std::string_view name, std::optional<SourceSpan>& first) {
+        if (leaf(call.name.str()) == "add_argument") return !defines(call, name) || is_off_option(call, first);
+        const Operand* given = keyword_argument(call, name);
+        if (given && !is_off_value(f, *given, name, first)) return false;
+        const bool by_name = leaf(call.name.str()) == "__setitem__" || leaf(call.name.str()) == "setattr";
+        if (by_name && call.args.size() > 2 && spelled(call.args[1]) == name &&
+            !is_off_value(f, call.args[2], name, first))
+            return false;
+        return is_off_by_position(f, call, name, first);
+    }
+
+    // Trainer(model, args.fp16), where a parameter has the name.
+    bool is_off_by_position(const Function& f, const Call& call, std::string_view name,
+                            std::optional<SourceSpan>& first) {
+        const Function* callee = context_.program.definition(call.callee);
+        if (!callee) return true;
+        for (std::size_t p = 0; p < callee->params.size(); ++p) {
+            if (callee->params[p].name.str() != name) continue;
+            const Operand* value = argument_for(call, *callee, static_cast<std::int32_t>(p));
+            return !value || is_off_value(f, *value, name, first);
+        }
+        return true;
+    }
+
+    static bool defines(const Call& call, std::string_view name) {
+        if (const Operand* dest = keyword_argument(call, "dest")) return spelled(*dest) == name;
+        return std::ranges::any_of(call.args, [&](const Operand& flag) {
+            return flag.keyword.empty() && spelled(flag).starts_with("--") && option_name(spelled(flag)) == name;
+        });
+    }
+
+    static bool is_off_option(const Call& call, std::optional<SourceSpan>& first) {
+        const Operand* value = keyword_argument(call, "default");
+        const Operand* action = keyword_argument(call, "action");
+        const bool is_none = value && value->text.str() == "None";
+        if (value && !is_none && figure_of(*value) != 0) return false;
+        if (!value && action && spelled(*action) == "store_false") return false;
+        if (!first) first = call.span;
+        return true;
+    }
+
+    // TrainingArguments of transformers, whose options a parser of its own reads.
+    std::optional<SourceSpan> default_of_trainer(std::string_view name) const {
+        if (name != "fp16" && name != "bf16") return std::nullopt;
+        for (const Function* f : context_.program.functions())
+            for (const Call& call : f->calls)
+                if (leaf(call.name.str()) == "HfArgumentParser") return call.span;
+        return std::nullopt;
+    }
+
+    const RuleContext& context_;
+    std::vector<std::string> open_;
+};
+
+}  // namespace
+
+std::optional<bool> truth_of(std::string_view constant) {
+    if (constant == "true" || constant == "1") return true;
+    if (constant == "false" || constant == "0") return false;
+    return std::nullopt;
+}
+
+std::optional<SourceSpan> default_that_keeps_off(const RuleContext& context, const Function& f, const Operand& value) {
+    if (!context.project.is_given || !is_python(f)) return std::nullopt;
+    return Off(context).of_value(f, value);
+}
+
+std::optional<SourceSpan> option_that_excludes(const RuleContext& context, const Function& f, const SourceSpan& at) {
+    const Call* here = is_python(f) && f.flow.size() >= 2 ? call_at(f, at) : nullptr;
+    if (!here) return std::nullopt;
+    for (const Block& block : f.flow)
+        for (const Edge& edge : block.to) {
+            if (edge.condition.empty() || !runs_only_if(f, here->block, edge.condition, edge.when)) continue;
+            if (context.project.is_given && edge.when)
+                if (const auto off = Off(context).of_name(f, edge.condition.str())) return off;
+            const std::optional<Listed> listed = required_by(f, edge);
+            if (!listed || names_precision(listed->field)) continue;
+            if (const Definition* field = field_that_is_none_of(context.program, *listed)) return field->span;
+        }
+    return std::nullopt;
+}
+
+}  // namespace mp::lint

@@ -1,0 +1,24 @@
+#pragma once
+
+// Options that a program has and that stay as their defaults have them.
+
+#include <optional>
+#include <string_view>
+
+#include "analyzer/analyses/context.hpp"
+
+namespace mp::lint {
+
+// Of the constant of an operand or a parameter: True, False, 1, 0.
+std::optional<bool> truth_of(std::string_view constant);
+
+// The default of an option that has to be another one where control comes to this place: `bits: int = 16`, and `if
+// args.bits in [4, 8]:` around it. Without knowledge of the project's texts fields that name a precision are left out,
+// because scripts and configurations set them.
+std::optional<SourceSpan> option_that_excludes(const RuleContext&, const Function&, const SourceSpan& at);
+
+// The default that keeps a value of a call off, where no text of the project turns it on: autocast(enabled=args.fp16),
+// and parser.add_argument("--fp16", action="store_true").
+std::optional<SourceSpan> default_that_keeps_off(const RuleContext&, const Function&, const Operand&);
+
+}  // namespace mp::lint

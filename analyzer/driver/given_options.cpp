@@ -1,0 +1,116 @@
+#include "analyzer/driver/given_options.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "kernels/base/files.hpp"
+
+namespace mp::lint {
+namespace {
+
+bool is_word(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+bool is_quote(char c) { return c == '"' || c == '\''; }
+
+std::string_view word_from(std::string_view text, std::size_t at, std::string_view also = "") {
+    std::size_t end = at;
+    while (end < text.size() && (is_word(text[end]) || also.find(text[end]) != also.npos)) ++end;
+    return text.substr(at, end - at);
+}
+
+// The word before `end`, behind blanks and a closing quote: "fp16" of `"fp16" :`.
+std::string_view word_before(std::string_view text, std::size_t end) {
+    while (end > 0 && (text[end - 1] == ' ' || is_quote(text[end - 1]) || text[end - 1] == '\\')) --end;
+    std::size_t begin = end;
+    while (begin > 0 && is_word(text[begin - 1])) --begin;
+    return text.substr(begin, end - begin);
+}
+
+bool is_off(std::string_view value) {
+    constexpr std::array<std::string_view, 11> kOff{"",     "false", "False", "FALSE", "0",  "null",
+                                                    "None", "none",  "no",    "off",   "Off"};
+    return std::ranges::find(kOff, value) != kOff.end();
+}
+
+// Code turns an option on where it writes True; other values may be those of another name.
+bool turns_on(std::string_view value, TextKind kind) {
+    return kind == TextKind::code ? value == "True" || value == "true" : !is_off(value);
+}
+
+// The quoted option at `quote` is an argument of a call that defines one, after other options: add_argument("-f", "--fp16".
+bool is_defined(std::string_view text, std::size_t quote) {
+    constexpr std::array<std::string_view, 3> kDefines{"argument", "option", "flag"};
+    std::size_t at = quote;
+    while (at > 0 && text[at - 1] != '(' && (std::string_view(" \n\t\r\"'-,\\").find(text[at - 1]) != text.npos ||
+                                            is_word(text[at - 1])))
+        --at;
+    if (at == 0 || text[at - 1] != '(') return false;
+    const std::string_view callee = word_before(text, at - 1);
+    return std::ranges::any_of(kDefines, [&](std::string_view word) { return callee.ends_with(word); });
+}
+
+class Reader {
+public:
+    Reader(std::string_view text, TextKind kind) : text_(text), kind_(kind) {
+        for (std::size_t at = text.find_first_of("-:="); at != text.npos; at = text.find_first_of("-:=", at + 1))
+            text[at] == '-' ? command_option(at) : assigned(at);
+    }
+
+    std::vector<std::uint64_t> take() {
+        std::ranges::sort(found_);
+        found_.erase(std::ranges::unique(found_).begin(), found_.end());
+        return std::move(found_);
+    }
+
+private:
+    // --fp16, --fp-16, --fp16=true
+    void command_option(std::size_t at) {
+        const bool begins = at == 0 || (!is_word(text_[at - 1]) && text_[at - 1] != '-');
+        if (!begins || text_.substr(at, 2) != "--") return;
+        const std::string_view name = word_from(text_, at + 2, "-.");
+        if (name.empty() || (at > 0 && is_quote(text_[at - 1]) && is_defined(text_, at - 1))) return;
+        const std::size_t after = at + 2 + name.size();
+        if (after < text_.size() && (text_[after] == '=' || text_[after] == ' ') &&
+            is_off_value(word_from(text_, after + 1)))
+            return;
+        std::string normal(name.substr(name.rfind('.') + 1));
+        std::ranges::replace(normal, '-', '_');
+        found_.push_back(hash_bytes(normal));
+    }
+
+    // Of an option in a command a missing value is none that is off.
+    static bool is_off_value(std::string_view value) { return !value.empty() && is_off(value); }
+
+    // fp16 = True, fp16: true, "fp16": true, trainer.fp16=true
+    void assigned(std::size_t at) {
+        if (at + 1 < text_.size() && text_[at + 1] == '=') return;
+        std::size_t from = at + 1;
+        while (from < text_.size() && (text_[from] == ' ' || is_quote(text_[from]))) ++from;
+        const std::string_view value = word_from(text_, from);
+        const bool is_nested = value.empty() && from < text_.size() && text_[from] != '\n' && text_[from] != '\r';
+        if (!turns_on(value, kind_) && !(is_nested && kind_ == TextKind::data)) return;
+        const std::string_view name = word_before(text_, at);
+        if (!name.empty()) found_.push_back(hash_bytes(name));
+    }
+
+    std::string_view text_;
+    TextKind kind_;
+    std::vector<std::uint64_t> found_;
+};
+
+}  // namespace
+
+bool is_project_text(std::string_view path) {
+    constexpr std::array<std::string_view, 16> kEndings{".sh",  ".bash", ".slurm", ".sbatch", ".pbs", ".bat",
+                                                        ".ps1", ".yaml", ".yml",   ".json",   ".toml", ".cfg",
+                                                        ".ini", ".md",   ".rst",   ".gin"};
+    const std::string_view name = path.substr(path.rfind('/') + 1);
+    return name == "Makefile" || name == "Dockerfile" ||
+           std::ranges::any_of(kEndings, [&](std::string_view end) { return name.ends_with(end); });
+}
+
+std::vector<std::uint64_t> given_options(std::string_view text, TextKind kind) { return Reader(text, kind).take(); }
+
+}  // namespace mp::lint

@@ -1,0 +1,55 @@
+#include "analyzer/driver/given_options.hpp"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+
+#include "kernels/base/files.hpp"
+
+namespace mp::lint {
+namespace {
+
+bool gives(std::string_view text, TextKind kind, std::string_view option = "fp16") {
+    return std::ranges::binary_search(given_options(text, kind), hash_bytes(option));
+}
+bool code_gives(std::string_view text) { return gives(text, TextKind::code); }
+bool data_gives(std::string_view text) { return gives(text, TextKind::data); }
+
+TEST(GivenOptions, CommandsGiveThem) {
+    for (const std::string_view text : {"python train.py --fp16", "train --fp16 \\\n --lr 1", "run --model.fp16=true",
+                                        "`--fp16`", "args: [\"--fp16\"]", "--fp16 True"})
+        EXPECT_TRUE(data_gives(text)) << text;
+    EXPECT_TRUE(gives("run --mixed-precision fp16", TextKind::data, "mixed_precision"));
+    for (const std::string_view text : {"--fp16 False", "--fp16=0", "--no-fp16", "a--fp16", "fp16"})
+        EXPECT_FALSE(data_gives(text)) << text;
+}
+
+TEST(GivenOptions, ConfigurationsGiveThem) {
+    for (const std::string_view text : {"fp16: true", "\"fp16\": true,", "fp16 = O1", "  fp16: {\"enabled\": true}",
+                                        "trainer.fp16=true", "fp16: 16"})
+        EXPECT_TRUE(data_gives(text)) << text;
+    for (const std::string_view text : {"fp16: false", "\"fp16\": null", "fp16 = 0", "fp16:\n", "use_fp16: true",
+                                        "fp16 == 1", "# fp16"})
+        EXPECT_FALSE(data_gives(text)) << text;
+}
+
+TEST(GivenOptions, CodeGivesThemWhereItWritesTrue) {
+    for (const std::string_view text : {"fp16 = True", "f(fp16=True)", "{'fp16': True}", "args.fp16 = True",
+                                        "run([\"a.py\", \"--fp16\"])", "\"\"\"python train.py --fp16\"\"\"",
+                                        "\"!python train.py --fp16\\n\""})
+        EXPECT_TRUE(code_gives(text)) << text;
+    for (const std::string_view text : {"fp16 = False", "f(fp16=args.fp16)", "fp16: bool = False",
+                                        "p.add_argument('--fp16', action='store_true')",
+                                        "p.add_argument(\n    '-f', '--fp16',\n", "@click.option('--fp16')"})
+        EXPECT_FALSE(code_gives(text)) << text;
+}
+
+TEST(GivenOptions, TextsAreKnownByTheirNames) {
+    for (const std::string_view path : {"/p/run.sh", "a.yaml", "/p/README.md", "Makefile", "ds.json"})
+        EXPECT_TRUE(is_project_text(path)) << path;
+    for (const std::string_view path : {"a.py", "a.cu", "data.csv", "a.txt", "/p/Makefile/x"})
+        EXPECT_FALSE(is_project_text(path)) << path;
+}
+
+}  // namespace
+}  // namespace mp::lint
