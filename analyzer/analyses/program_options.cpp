@@ -166,7 +166,8 @@ public:
         const auto is_in_name = [](char c) { return is_part_of_name(c) || c == '.'; };
         if (text.empty() || !std::ranges::all_of(text, is_in_name)) return std::nullopt;
         if (text.find('.') == text.npos) {
-            const auto alias = std::ranges::find(f.aliases, text, [](const Alias& a) { return a.name.str(); });
+            const auto alias =
+                std::ranges::find(f.aliases, text, [](const Alias& a) { return a.name.str(); });
             if (alias != f.aliases.end() && !alias->item) text = alias->of.str();
             if (const std::string_view field = field_held_by(f, text); !field.empty()) text = field;
         }
@@ -177,10 +178,11 @@ private:
     bool is_open(std::string_view name) const { return std::ranges::find(open_, name) != open_.end(); }
 
     // Notes the first default. A name that is handed on under its own name adds nothing.
-    bool is_off_value(const Function& f, const Operand& value, std::string_view name, std::optional<SourceSpan>& first) {
+    bool is_off_value(const Function& f, const Operand& value, std::string_view name,
+                      std::optional<SourceSpan>& first) {
         const auto param = static_cast<std::size_t>(value.param);
-        const bool is_same = leaf(value.name.str()) == name ||
-                             (value.param >= 0 && param < f.params.size() && f.params[param].name.str() == name);
+        const bool is_same = leaf(value.name.str()) == name || (value.param >= 0 && param < f.params.size() &&
+                                                                f.params[param].name.str() == name);
         if (is_same && value.constant.empty()) return true;
         const std::optional<SourceSpan> off = of_value(f, value);
         if (off && !first) first = off;
@@ -205,11 +207,14 @@ private:
         }
         for (const Setting& s : f.settings)
             if (leaf(s.key.str()) == name && !is_off_value(f, s.value, name, first)) return false;
-        return std::ranges::all_of(f.calls, [&](const Call& call) { return is_off_in(f, call, name, first); });
+        return std::ranges::all_of(f.calls,
+                                   [&](const Call& call) { return is_off_in(f, call, name, first); });
     }
 
-    bool is_off_in(const Function& f, const Call& call, std::string_view name, std::optional<SourceSpan>& first) {
-        if (leaf(call.name.str()) == "add_argument") return !defines(call, name) || is_off_option(call, first);
+    bool is_off_in(const Function& f, const Call& call, std::string_view name,
+                   std::optional<SourceSpan>& first) {
+        if (leaf(call.name.str()) == "add_argument")
+            return !defines(call, name) || is_off_option(call, first);
         const Operand* given = keyword_argument(call, name);
         if (given && !is_off_value(f, *given, name, first)) return false;
         const bool by_name = leaf(call.name.str()) == "__setitem__" || leaf(call.name.str()) == "setattr";
@@ -235,7 +240,8 @@ private:
     static bool defines(const Call& call, std::string_view name) {
         if (const Operand* dest = keyword_argument(call, "dest")) return spelled(*dest) == name;
         return std::ranges::any_of(call.args, [&](const Operand& flag) {
-            return flag.keyword.empty() && spelled(flag).starts_with("--") && option_name(spelled(flag)) == name;
+            return flag.keyword.empty() && spelled(flag).starts_with("--") &&
+                   option_name(spelled(flag)) == name;
         });
     }
 
@@ -270,12 +276,14 @@ std::optional<bool> truth_of(std::string_view constant) {
     return std::nullopt;
 }
 
-std::optional<SourceSpan> default_that_keeps_off(const RuleContext& context, const Function& f, const Operand& value) {
+std::optional<SourceSpan> default_that_keeps_off(const RuleContext& context, const Function& f,
+                                                 const Operand& value) {
     if (!context.project.is_given || !is_python(f)) return std::nullopt;
     return Off(context).of_value(f, value);
 }
 
-std::optional<SourceSpan> option_that_excludes(const RuleContext& context, const Function& f, const SourceSpan& at) {
+std::optional<SourceSpan> option_that_excludes(const RuleContext& context, const Function& f,
+                                               const SourceSpan& at) {
     const Call* here = is_python(f) && f.flow.size() >= 2 ? call_at(f, at) : nullptr;
     if (!here) return std::nullopt;
     for (const Block& block : f.flow)

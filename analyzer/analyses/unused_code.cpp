@@ -36,13 +36,14 @@ std::string_view module_of(const Function& f) {
 bool finds_anything_by_name(const Call& call) {
     constexpr std::array<std::string_view, 7> kFinds{
         "import_module", "__import__", "instantiate", "locate", "run_path", "LightningCLI", "__subclasses__"};
-    return any_of(leaf(call.name.str()), kFinds);
+    const std::string_view name = call.name.str();  // model.eval() is another one
+    return name == "eval" || name == "exec" || any_of(leaf(name), kFinds);
 }
 
 // ... of the file that the call is in: globals()[name](), Fire().
 bool finds_own_by_name(const Call& call) {
-    constexpr std::array<std::string_view, 6> kFinds{"globals", "locals", "vars", "eval", "exec", "Fire"};
-    return any_of(leaf(call.name.str()), kFinds);
+    constexpr std::array<std::string_view, 3> kTables{"globals", "locals", "vars"};
+    return any_of(call.name.str(), kTables) || leaf(call.name.str()) == "Fire";
 }
 
 // getattr(models, args.arch) of the module's name.

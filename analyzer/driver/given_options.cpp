@@ -43,8 +43,8 @@ bool turns_on(std::string_view value, TextKind kind) {
 bool is_defined(std::string_view text, std::size_t quote) {
     constexpr std::array<std::string_view, 3> kDefines{"argument", "option", "flag"};
     std::size_t at = quote;
-    while (at > 0 && text[at - 1] != '(' && (std::string_view(" \n\t\r\"'-,\\").find(text[at - 1]) != text.npos ||
-                                            is_word(text[at - 1])))
+    while (at > 0 && text[at - 1] != '(' &&
+           (std::string_view(" \n\t\r\"'-,\\").find(text[at - 1]) != text.npos || is_word(text[at - 1])))
         --at;
     if (at == 0 || text[at - 1] != '(') return false;
     const std::string_view callee = word_before(text, at - 1);
@@ -54,7 +54,8 @@ bool is_defined(std::string_view text, std::size_t quote) {
 class Reader {
 public:
     Reader(std::string_view text, TextKind kind) : text_(text), kind_(kind) {
-        for (std::size_t at = text.find_first_of("-:="); at != text.npos; at = text.find_first_of("-:=", at + 1))
+        for (std::size_t at = text.find_first_of("-:="); at != text.npos;
+             at = text.find_first_of("-:=", at + 1))
             text[at] == '-' ? command_option(at) : assigned(at);
     }
 
@@ -89,7 +90,8 @@ private:
         std::size_t from = at + 1;
         while (from < text_.size() && (text_[from] == ' ' || is_quote(text_[from]))) ++from;
         const std::string_view value = word_from(text_, from);
-        const bool is_nested = value.empty() && from < text_.size() && text_[from] != '\n' && text_[from] != '\r';
+        const bool is_nested =
+            value.empty() && from < text_.size() && text_[from] != '\n' && text_[from] != '\r';
         if (!turns_on(value, kind_) && !(is_nested && kind_ == TextKind::data)) return;
         const std::string_view name = word_before(text_, at);
         if (!name.empty()) found_.push_back(hash_bytes(name));
@@ -103,7 +105,7 @@ private:
 }  // namespace
 
 bool is_project_text(std::string_view path) {
-    constexpr std::array<std::string_view, 16> kEndings{".sh",  ".bash", ".slurm", ".sbatch", ".pbs", ".bat",
+    constexpr std::array<std::string_view, 16> kEndings{".sh",  ".bash", ".slurm", ".sbatch", ".pbs",  ".bat",
                                                         ".ps1", ".yaml", ".yml",   ".json",   ".toml", ".cfg",
                                                         ".ini", ".md",   ".rst",   ".gin"};
     const std::string_view name = path.substr(path.rfind('/') + 1);
@@ -111,6 +113,8 @@ bool is_project_text(std::string_view path) {
            std::ranges::any_of(kEndings, [&](std::string_view end) { return name.ends_with(end); });
 }
 
-std::vector<std::uint64_t> given_options(std::string_view text, TextKind kind) { return Reader(text, kind).take(); }
+std::vector<std::uint64_t> given_options(std::string_view text, TextKind kind) {
+    return Reader(text, kind).take();
+}
 
 }  // namespace mp::lint

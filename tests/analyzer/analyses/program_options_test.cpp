@@ -18,19 +18,21 @@ protected:
 
 private:
     bool excluded(const std::string& others, std::function<bool(std::string_view)> is_given) {
-        const std::string text = "unit /p/train.py language=python\n"
-                                 "  func 18:9 train.step kind=python params=[{name=model} {name=args}]\n"
-                                 "    block to=[{1 condition=\"" +
-                                 condition + "\"} {2 condition=\"" + condition +
-                                 "\" when=false}]\n    block to=[2]\n    block 26:9 leaves\n"
-                                 "    call 22:26-55 ?.half kind=method args=[{name=model}] block=1\n" +
-                                 others;
+        const std::string text =
+            "unit /p/train.py language=python\n"
+            "  func 18:9 train.step kind=python params=[{name=model} {name=args}]\n"
+            "    block to=[{1 condition=\"" +
+            condition + "\"} {2 condition=\"" + condition +
+            "\" when=false}]\n    block to=[2]\n    block 26:9 leaves\n"
+            "    call 22:26-55 ?.half kind=method args=[{name=model}] block=1\n" +
+            others;
         std::vector<Unit> units;
         units.push_back(parse_facts(text).value());
         const Program program = Program::link(std::move(units));
         const Policies policies;
-        const RuleContext context{
-            .program = program, .policies = policies, .project = {.is_whole = true, .is_given = std::move(is_given)}};
+        const RuleContext context{.program = program,
+                                  .policies = policies,
+                                  .project = {.is_whole = true, .is_given = std::move(is_given)}};
         const Function& step = *program.definition(Symbol("train.step"));
         return option_that_excludes(context, step, step.calls.front().span).has_value();
     }
@@ -54,27 +56,33 @@ TEST_F(ProgramOptions, AnOptionOfACommandThatNothingGives) {
 }
 
 TEST_F(ProgramOptions, EveryDefaultHasToBeOff) {
-    const std::string on = "  func 40:5 other.parse kind=python annotations=[used]\n    call 41:5-50 ?.add_argument "
-                           "kind=method args=[{name=p} {constant=\"'--fp16'\"} {constant=true keyword=default}]\n";
+    const std::string on =
+        "  func 40:5 other.parse kind=python annotations=[used]\n    call 41:5-50 ?.add_argument "
+        "kind=method args=[{name=p} {constant=\"'--fp16'\"} {constant=true keyword=default}]\n";
     EXPECT_FALSE(is_kept_off(parser(kFlag) + on));
 }
 
 TEST_F(ProgramOptions, FieldsAndParametersHaveDefaults) {
-    EXPECT_TRUE(is_kept_off("  func 7:7 train.Cfg.<class> kind=python parent_class=train.Cfg\n"
-                            "    define 8:5 train.Cfg.fp16 value.constant=false value.assumed=true\n"));
-    EXPECT_FALSE(is_kept_off("  func 7:7 train.Cfg.<class> kind=python parent_class=train.Cfg\n"
-                             "    define 8:5 train.Cfg.fp16 value.constant=true value.assumed=true\n"));
+    EXPECT_TRUE(
+        is_kept_off("  func 7:7 train.Cfg.<class> kind=python parent_class=train.Cfg\n"
+                    "    define 8:5 train.Cfg.fp16 value.constant=false value.assumed=true\n"));
+    EXPECT_FALSE(
+        is_kept_off("  func 7:7 train.Cfg.<class> kind=python parent_class=train.Cfg\n"
+                    "    define 8:5 train.Cfg.fp16 value.constant=true value.assumed=true\n"));
     EXPECT_TRUE(is_kept_off("  func 7:7 train.run kind=python params=[{name=fp16 constant=false}]\n"));
     EXPECT_FALSE(is_kept_off("  func 7:7 train.run kind=python params=[{name=fp16 constant=true}]\n"));
 }
 
 TEST_F(ProgramOptions, WhatIsHandedOnIsFollowed) {
     condition = "self.use_amp";
-    const std::string init = "  func 50:5 train.T.__init__ kind=python parent_class=train.T params=[{object name=self} "
-                             "{name=amp}]\n    setting 50:5 self.use_amp value.param=1\n";
+    const std::string init =
+        "  func 50:5 train.T.__init__ kind=python parent_class=train.T params=[{object name=self} "
+        "{name=amp}]\n    setting 50:5 self.use_amp value.param=1\n";
     const auto made = [](const std::string& value) {
-        return "  func 60:5 train.go kind=python annotations=[used]\n    call 61:5-20 train.T kind=constructor "
-               "callee=train.T.__init__ args=[{" + value + "}]\n";
+        return "  func 60:5 train.go kind=python annotations=[used]\n    call 61:5-20 train.T "
+               "kind=constructor "
+               "callee=train.T.__init__ args=[{" +
+               value + "}]\n";
     };
     EXPECT_TRUE(is_kept_off(init + made("name=args.fp16") + parser(kFlag)));
     EXPECT_TRUE(is_kept_off(init + made("constant=false") + parser(kFlag)));
@@ -86,8 +94,9 @@ TEST_F(ProgramOptions, WhatIsHandedOnIsFollowed) {
 }
 
 TEST_F(ProgramOptions, TheTrainerOfTransformersIsOffByDefault) {
-    const std::string reads = "  func 30:5 train.parse kind=python annotations=[used]\n"
-                              "    call 31:5-50 transformers.HfArgumentParser args=[{name=x}]\n";
+    const std::string reads =
+        "  func 30:5 train.parse kind=python annotations=[used]\n"
+        "    call 31:5-50 transformers.HfArgumentParser args=[{name=x}]\n";
     EXPECT_TRUE(is_kept_off(reads));
     EXPECT_FALSE(is_kept_off(reads, "fp16"));
 }

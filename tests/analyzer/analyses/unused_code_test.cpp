@@ -53,6 +53,9 @@ TEST(UnusedCode, WhatIsCalledOrHandedOnIsUsed) {
                 IsEmpty());
     EXPECT_THAT(never_called({kSetUp, other("    call 2:1 importlib.import_module args=[{name=x}]\n")}),
                 IsEmpty());
+    EXPECT_THAT(never_called({kSetUp, other("    call 2:1 eval args=[{name=x}]\n")}), IsEmpty());
+    EXPECT_THAT(never_called({kSetUp, other("    call 2:1 ?.eval kind=method args=[{name=model}]\n")}),
+                ElementsAre("pkg.dist.setup"));
     EXPECT_THAT(never_called({kSetUp, other("    call 2:1 print args=[{name=x}]\n")}),
                 ElementsAre("pkg.dist.setup"));
 }

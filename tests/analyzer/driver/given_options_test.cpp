@@ -16,8 +16,9 @@ bool code_gives(std::string_view text) { return gives(text, TextKind::code); }
 bool data_gives(std::string_view text) { return gives(text, TextKind::data); }
 
 TEST(GivenOptions, CommandsGiveThem) {
-    for (const std::string_view text : {"python train.py --fp16", "train --fp16 \\\n --lr 1", "run --model.fp16=true",
-                                        "`--fp16`", "args: [\"--fp16\"]", "--fp16 True"})
+    for (const std::string_view text :
+         {"python train.py --fp16", "train --fp16 \\\n --lr 1", "run --model.fp16=true", "`--fp16`",
+          "args: [\"--fp16\"]", "--fp16 True"})
         EXPECT_TRUE(data_gives(text)) << text;
     EXPECT_TRUE(gives("run --mixed-precision fp16", TextKind::data, "mixed_precision"));
     for (const std::string_view text : {"--fp16 False", "--fp16=0", "--no-fp16", "a--fp16", "fp16"})
@@ -25,18 +26,18 @@ TEST(GivenOptions, CommandsGiveThem) {
 }
 
 TEST(GivenOptions, ConfigurationsGiveThem) {
-    for (const std::string_view text : {"fp16: true", "\"fp16\": true,", "fp16 = O1", "  fp16: {\"enabled\": true}",
-                                        "trainer.fp16=true", "fp16: 16"})
+    for (const std::string_view text : {"fp16: true", "\"fp16\": true,", "fp16 = O1",
+                                        "  fp16: {\"enabled\": true}", "trainer.fp16=true", "fp16: 16"})
         EXPECT_TRUE(data_gives(text)) << text;
-    for (const std::string_view text : {"fp16: false", "\"fp16\": null", "fp16 = 0", "fp16:\n", "use_fp16: true",
-                                        "fp16 == 1", "# fp16"})
+    for (const std::string_view text :
+         {"fp16: false", "\"fp16\": null", "fp16 = 0", "fp16:\n", "use_fp16: true", "fp16 == 1", "# fp16"})
         EXPECT_FALSE(data_gives(text)) << text;
 }
 
 TEST(GivenOptions, CodeGivesThemWhereItWritesTrue) {
-    for (const std::string_view text : {"fp16 = True", "f(fp16=True)", "{'fp16': True}", "args.fp16 = True",
-                                        "run([\"a.py\", \"--fp16\"])", "\"\"\"python train.py --fp16\"\"\"",
-                                        "\"!python train.py --fp16\\n\""})
+    for (const std::string_view text :
+         {"fp16 = True", "f(fp16=True)", "{'fp16': True}", "args.fp16 = True", "run([\"a.py\", \"--fp16\"])",
+          "\"\"\"python train.py --fp16\"\"\"", "\"!python train.py --fp16\\n\""})
         EXPECT_TRUE(code_gives(text)) << text;
     for (const std::string_view text : {"fp16 = False", "f(fp16=args.fp16)", "fp16: bool = False",
                                         "p.add_argument('--fp16', action='store_true')",
