@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "analyzer/analyses/autograd_classes.hpp"
+#include "analyzer/analyses/excluded_code.hpp"
 #include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/analyses/tensor_dtypes.hpp"
 #include "analyzer/analyses/trials.hpp"
-#include "analyzer/analyses/unused_code.hpp"
 #include "analyzer/region/classes.hpp"
 
 namespace mp::lint {
@@ -277,6 +277,7 @@ const Function* forward_of(const RuleContext& context, const Function* f) {
 enum class Passes : std::uint8_t { nobody, trials, program };
 
 Passes by(const RuleContext& context, const Function& f, const Call& call) {
+    if (exclusion_of(context, f, call.span)) return Passes::nobody;
     return is_trial(context, f, call) ? Passes::trials : Passes::program;
 }
 

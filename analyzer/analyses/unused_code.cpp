@@ -82,6 +82,13 @@ bool is_handed_on(const Program& program, Symbol entity) {
     return is_handed_on(program, [&](Symbol taken) { return taken == entity; });
 }
 
+// Scale.apply(x), Config.read(path): code of others calls a method by the name of the class.
+bool calls_through(const Function& f, Symbol cls) {
+    return f.parent_class != cls && std::ranges::any_of(f.calls, [&](const Call& call) {
+               return leaf(above(call.name.str())) == leaf(cls.str());
+           });
+}
+
 // The class has no decorator, which might register it, and nothing makes it, takes it or derives from it.
 bool is_class_unused(const RuleContext& context, Symbol name) {
     const Program& program = context.program;
@@ -89,7 +96,7 @@ bool is_class_unused(const RuleContext& context, Symbol name) {
     if ((body && !body->annotations.empty()) || is_handed_on(program, name)) return false;
     return !is_named(program, leaf(name.str())) &&
            std::ranges::none_of(program.functions(), [&](const Function* f) {
-               return std::ranges::find(f->bases, name) != f->bases.end();
+               return std::ranges::find(f->bases, name) != f->bases.end() || calls_through(*f, name);
            });
 }
 
