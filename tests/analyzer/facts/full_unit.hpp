@@ -62,8 +62,9 @@ inline Function full_function() {
     f.annotations = {Symbol("mp::low_precision"), Symbol(""), Symbol("with \"quotes\"\\ and\nnewline\x01")};
     f.is_virtual = true;
     f.overrides = {Symbol("c:@B")};
+    f.aliases = {{Symbol("scaler"), Symbol("self.scaler"), true}, {}};
     f.flow = {{.span = span("other.h", 8),
-               .to = {{1, Symbol("amp && x"), true}, {0, Symbol("amp"), false}, {1, {}, false}},
+               .to = {{1, Symbol("amp && x"), false, true}, {0, Symbol("amp"), false}, {1, {}, false}},
                .leaves = true},
               {}};
     f.calls = {{.span = span("dir with blank/a.cuh", 4),
@@ -125,6 +126,7 @@ inline Function full_function() {
                   .computed = DType::fp32,
                   .subtracts = true,
                   .interpolates = true,
+                  .adds_a_square = true,
                   .has_master = true,
                   .master_optional = true,
                   .compensated = true,
