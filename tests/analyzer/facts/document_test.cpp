@@ -65,7 +65,7 @@ TEST(FactsDocument, NamesEveryField) {
     const std::string reference = text.substr(text.find("## Lines and fields"));
     for (const std::string_view key :
          keys_of<Unit, Coverage, Dependency, Function, TemplateArgument, Parameter, Operand, Edge, Block,
-                 Call, Cast, Accumulation, Update, Scaling, TypeUse>())
+                 Call, Cast, Accumulation, Update, Scaling, TypeUse, Setting, Definition, Alias>())
         EXPECT_NE(reference.find(key), std::string::npos) << key;
 }
 

@@ -63,8 +63,9 @@ inline Function full_function() {
     f.is_virtual = true;
     f.overrides = {Symbol("c:@B")};
     f.is_unnamed = true;
+    f.aliases = {{Symbol("scaler"), Symbol("self.scaler"), true}, {}};
     f.flow = {{.span = span("other.h", 8),
-               .to = {{1, Symbol("amp && x"), true}, {0, Symbol("amp"), false}, {1, {}, false}},
+               .to = {{1, Symbol("amp && x"), false, true}, {0, Symbol("amp"), false}, {1, {}, false}},
                .leaves = true},
               {}};
     f.calls = {{.span = span("dir with blank/a.cuh", 4),
@@ -126,6 +127,7 @@ inline Function full_function() {
                   .computed = DType::fp32,
                   .subtracts = true,
                   .interpolates = true,
+                  .adds_a_square = true,
                   .has_master = true,
                   .master_optional = true,
                   .compensated = true,

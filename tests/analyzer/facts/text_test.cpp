@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <random>
+#include <type_traits>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -82,10 +83,47 @@ TEST(FactsText, NoFieldIsMissingFromItsList) {
     EXPECT_EQ(listed<Update>(), arity<Update>());
     EXPECT_EQ(listed<Scaling>(), arity<Scaling>());
     EXPECT_EQ(listed<TypeUse>(), arity<TypeUse>());
+    EXPECT_EQ(listed<Setting>(), arity<Setting>());
+    EXPECT_EQ(listed<Definition>(), arity<Definition>());
+    EXPECT_EQ(listed<Alias>(), arity<Alias>());
     EXPECT_EQ(listed<Coverage>(), arity<Coverage>());
     EXPECT_EQ(listed<Dependency>(), arity<Dependency>());
     EXPECT_EQ(listed<Unit>() + 3, arity<Unit>()) << "coverage, functions and dependencies are lines";
     EXPECT_EQ(listed<Function>() + 10, arity<Function>()) << "ten kinds of facts are lines";
+}
+
+// A field at its default is neither printed nor stored, so a test that reads a unit back does not see it.
+struct DiffersFromDefault {
+    void place(const SourceSpan& span) { EXPECT_NE(span, SourceSpan{}); }
+    void title(Symbol text) { EXPECT_FALSE(text.empty()); }
+    void dtypes(DType from, DType to) {
+        (*this)("from", from);
+        (*this)("to", to);
+    }
+    template <class T>
+    void operator()(std::string_view key, const T& field, const std::type_identity_t<T>& fallback = {}) {
+        EXPECT_FALSE(field == fallback) << key;
+    }
+    template <class T>
+    void bare(std::string_view key, const T& field, const std::type_identity_t<T>& fallback) {
+        (*this)(key, field, fallback);
+    }
+    void or_title(std::string_view key, Symbol text, Symbol title) { (*this)(key, text, title); }
+    void nested(std::string_view key, const Operand& field) { (*this)(key, field); }
+};
+template <class... Facts>
+void expect_no_default(const Facts&... facts) {
+    DiffersFromDefault visitor;
+    (fields(visitor, facts), ...);
+}
+
+TEST(FactsText, TheFullUnitHasEveryFieldAwayFromItsDefault) {
+    const Unit u = full_unit();
+    const Function& f = u.functions[0];
+    expect_no_default(u, u.coverage, u.dependencies[0], f, f.template_args[0], f.params[0], f.aliases[0],
+                      f.flow[0], f.flow[0].to[0], f.calls[0], f.calls[0].args[0], f.casts[0],
+                      f.accumulations[0], f.updates[0], f.scalings[0], f.types[0], f.settings[0],
+                      f.definitions[0]);
 }
 
 TEST(FactsText, IsPleasantToWriteByHand) {
