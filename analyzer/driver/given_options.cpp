@@ -39,7 +39,7 @@ bool turns_on(std::string_view value, TextKind kind) {
     return kind == TextKind::code ? value == "True" || value == "true" : !is_off(value);
 }
 
-// The quoted option at `quote` is an argument of a call that defines one, after other options: add_argument("-f", "--fp16".
+// The quoted option at `quote` is an argument of a call that defines one, after others: add_argument("-f", "--fp16".
 bool is_defined(std::string_view text, std::size_t quote) {
     constexpr std::array<std::string_view, 3> kDefines{"argument", "option", "flag"};
     std::size_t at = quote;
