@@ -39,10 +39,16 @@ def digest(values, twin=False):
     hashed = hashlib.sha1()
     for value in tree_flatten(values)[0]:
         if isinstance(value, torch.Tensor):
-            hashed.update(bytes_of(torch.ops.mptrace.shadow(value) if twin and floats(value) else value))
+            hashed.update(bytes_of(twin_of(value) if twin and floats(value) else value))
         else:
             hashed.update(repr(value).encode())
     return hashed.hexdigest()
+
+
+def twin_of(value):
+    """What has no memory that a twin could follow (torch's zeros without memory, sparse tensors) is the value itself."""
+    shadow = torch.ops.mptrace.shadow(value)
+    return shadow.float() if shadow.dtype in LOW.values() else shadow
 
 
 def floats(value):
@@ -54,17 +60,18 @@ def widened(value):
         return torch.float32 if value in LOW.values() else value
     if isinstance(value, torch.Tensor) and value.dtype in LOW.values():
         return value.detach().float().requires_grad_(value.requires_grad and value.is_leaf)
-    return value
+    return fresh(value)
 
 
 def fresh(value):
-    """A leaf of this sample alone, with the same layout: backward and a step change a leaf, and samples share them."""
-    if not isinstance(value, torch.Tensor) or not value.requires_grad or not value.is_leaf:
+    """A tensor of this sample alone, with the same layout: backward and a step change a leaf, a norm its running
+    statistics, and samples share them."""
+    if not isinstance(value, torch.Tensor) or not value.is_leaf:
         return value
     if value.layout != torch.strided or torch._debug_has_internal_overlap(value) == 1:
-        return value.detach().clone().requires_grad_()
+        return value.detach().clone().requires_grad_(value.requires_grad)
     copy = torch.empty_strided(value.size(), value.stride(), dtype=value.dtype, device=value.device)
-    return copy.copy_(value.detach()).requires_grad_()
+    return copy.copy_(value.detach()).requires_grad_(value.requires_grad)
 
 
 def once_each(change):
