@@ -33,7 +33,7 @@ std::vector<std::uint8_t> meant(const OpInfo& op, const at::Tensor& target, cons
     const at::Tensor end = other.reshape({-1}).slice(0, 0, elements);
     const at::Tensor start = target.reshape({-1}).slice(0, 0, elements);
     const at::Tensor is = (moves ? end.ne(start) : end.ne(0)).contiguous();
-    const bool* const values = is.const_data_ptr<bool>();
+    const bool* const values = is.data_ptr<bool>();
     return {values, values + elements};
 }
 
