@@ -1,6 +1,7 @@
-"""Microseconds that a cast of 65,536 fp32 values to bf16 takes in step 0: [of values that are no integers, of integers].
+"""Microseconds that a cast of 65,536 fp32 values to bf16 takes in step 0: [of other values, of integers].
 
-mp-trace counts the integers that a cast loses, and stops at the first value that is none (instrument/torch/integers.hpp).
+mp-trace counts the integers that a cast loses, and stops at the first value that is none
+(instrument/torch/integers.hpp).
 """
 import json
 import time
