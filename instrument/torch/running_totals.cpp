@@ -36,10 +36,10 @@ std::optional<RunningTotals::Addition> RunningTotals::begins(const OpInfo& op,
     const double left = scalar_of(first), right = times * scalar_of(second);
     const std::lock_guard lock(mutex_);
     if (const Total* const known = total_in(first, left))
-        return Addition{left, known->exact, right, known->largest, known->length};
+        return Addition{known->exact, right, known->largest, known->length};
     const Total* const known = op.writes || times != 1 ? nullptr : total_in(second, right);
-    if (known) return Addition{right, known->exact, left, known->largest, known->length};
-    return Addition{left, left, right, std::fabs(left), 0};
+    if (known) return Addition{known->exact, left, known->largest, known->length};
+    return Addition{left, right, std::fabs(left), 0};
 }
 
 std::optional<RunningTotals::Drift> RunningTotals::ends(const Addition& a, const at::Tensor& sum) {

@@ -17,7 +17,7 @@ namespace mp::twin {
 class RunningTotals {
 public:
     struct Addition {
-        double before = 0, exact = 0;  // the total that is added to, and what it would be without roundings
+        double exact = 0;  // what the total that is added to would be without roundings
         double addend = 0, largest = 0;
         std::int64_t length = 0;
     };

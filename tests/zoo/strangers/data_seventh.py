@@ -9,7 +9,7 @@ MAML = "Model_Agnostic_Meta_Learning_for_Fast_Adaptation_of_Deep_Networks/maml.p
 FLOWS = "Variational_Inference_with_Normalizing_Flows/Flows.py"
 AALR = "Likelihood_free_MCMC_with_Amortized_Approximate_Ratio_Estimators/AALR-MCMC.py"
 # They draw pictures of their results, which none of them comes to.
-PICTURES = "def __getattr__(name):\n    return lambda *args, **kwargs: None\n"
+PICTURES = "from unittest.mock import MagicMock\n\n\ndef __getattr__(name):\n    return MagicMock()\n"
 
 # Of each script: changes of a user, and those of the defect.
 SCRIPTS = {
