@@ -1,6 +1,7 @@
 #include "instrument/torch/collective_records.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace mp::twin {
@@ -41,18 +42,31 @@ void CollectiveRecords::add_figures(const trace::CollectiveRecord& like, const D
     if (trace::CollectiveRecord* const known = find(like)) twin::add_figures(*known, d);
 }
 
-void CollectiveRecords::finish_later(std::function<void()> finish) {
+void CollectiveRecords::finish_later(std::function<void()> finish,
+                                     std::shared_ptr<const std::atomic<bool>> chained) {
     const std::lock_guard lock(mutex_);
-    unfinished_.push_back(std::move(finish));
+    unfinished_.push_back({std::move(finish), std::move(chained)});
 }
 
 void CollectiveRecords::finish_now() {
-    std::vector<std::function<void()>> unfinished;
+    std::vector<Unfinished> unfinished;
     {
         const std::lock_guard lock(mutex_);
         unfinished.swap(unfinished_);
     }
-    for (const auto& finish : unfinished) finish();
+    for (const Unfinished& each : unfinished) each.finish();
+}
+
+void CollectiveRecords::finish_chained() {
+    std::vector<Unfinished> chained;
+    {
+        const std::lock_guard lock(mutex_);
+        const auto rest = std::stable_partition(unfinished_.begin(), unfinished_.end(),
+                                                [](const Unfinished& each) { return !*each.chained; });
+        chained.assign(std::make_move_iterator(rest), std::make_move_iterator(unfinished_.end()));
+        unfinished_.erase(rest, unfinished_.end());
+    }
+    for (const Unfinished& each : chained) each.finish();
 }
 
 std::vector<trace::CollectiveRecord> CollectiveRecords::take() {

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -22,9 +23,12 @@ public:
     void count(trace::CollectiveRecord);
     void add_figures(const trace::CollectiveRecord& like, const Divergence&);
     // `finish` measures a reduction. It is called when the step ends, and does nothing if the program has waited for
-    // the reduction before. DDP never waits: it chains futures.
-    void finish_later(std::function<void()> finish);
+    // the reduction before. DDP never waits: it chains futures, which sets `chained`.
+    void finish_later(std::function<void()> finish, std::shared_ptr<const std::atomic<bool>> chained);
     void finish_now();
+    // Called when a backward begins while no other runs: DDP's last one has ended with all that it chained, and this
+    // one writes its gradients into the same memory.
+    void finish_chained();
 
     // Returns the records of the step and clears them.
     std::vector<trace::CollectiveRecord> take();
@@ -32,11 +36,16 @@ public:
     bool seen() const noexcept { return seen_.load(std::memory_order_relaxed); }
 
 private:
+    struct Unfinished {
+        std::function<void()> finish;
+        std::shared_ptr<const std::atomic<bool>> chained;
+    };
+
     trace::CollectiveRecord* find(const trace::CollectiveRecord& like);
 
     std::mutex mutex_;
     std::vector<trace::CollectiveRecord> records_;
-    std::vector<std::function<void()>> unfinished_;
+    std::vector<Unfinished> unfinished_;
     std::atomic<bool> seen_{false};
 };
 

@@ -1,5 +1,7 @@
 // The rule of collectives: the twin runs its own on the shadows.
 
+#include <atomic>
+#include <memory>
 #include <utility>
 
 #include "instrument/torch/collectives.hpp"
@@ -134,8 +136,9 @@ void Twin::collective(Call& call) {
     }
     run_real(call);
     const std::function<void()> finish = finisher_of(reduction);
-    if (finish) parts_.collectives.finish_later(finish);
-    if (!rule_disabled("work")) hide_work(*call.stack, results, finish);
+    const auto chained = std::make_shared<std::atomic<bool>>(false);
+    if (finish) parts_.collectives.finish_later(finish, chained);
+    if (!rule_disabled("work")) hide_work(*call.stack, results, finish, chained);
     if (!prepared) return lose_results(call);
     const TwinScope scope;
     std::uint64_t bytes = 0;

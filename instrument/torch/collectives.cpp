@@ -107,11 +107,12 @@ void look_at_inputs(Late& late, trace::CollectiveRecord& record, const OpInfo& i
     if (looked) ++(finite ? record.finite_inputs : record.lost_inputs);
 }
 
-void hide_work(Stack& stack, std::size_t results, const std::function<void()>& finished) {
+void hide_work(Stack& stack, std::size_t results, const std::function<void()>& finished,
+               const std::shared_ptr<std::atomic<bool>>& chained) {
     for (std::size_t i = 0; i < results; ++i) {
         IValue& value = stack[stack.size() - results + i];
         if (const auto work = as<c10d::Work>(value)) {
-            c10::intrusive_ptr<c10d::Work> hidden = c10::make_intrusive<HiddenWork>(work, finished);
+            c10::intrusive_ptr<c10d::Work> hidden = c10::make_intrusive<HiddenWork>(work, finished, chained);
             value = IValue(std::move(hidden));
         }
     }

@@ -224,10 +224,13 @@ void GradientSums::node_begins(ThreadState& state) {
     if (state.backward == graph && state.backwards_ended == ended) return;
     state.backward = graph;
     state.backwards_ended = ended;
+    bool alone = false;
     {
         const std::lock_guard lock(mutex_);
         if (std::ranges::any_of(running_, [&](const Backward* b) { return &b->graph == graph; })) return;
+        alone = running_.empty();
     }
+    if (alone) parts_.collectives.finish_chained();
     begin(*graph);
 }
 

@@ -70,15 +70,18 @@ public:
         const bool twin = adapter.control.twin_active();
         const bool sampled = adapter.ledger.sampled();
         ThreadState& state = thread_state();
+        if (info.adds_two && adds_single_values(stack))
+            addition_ = adapter.running_totals.begins(info, arguments_on(stack));
         // Only measurements need the site of an op.
-        if (twin || sampled || op_log()) site_ = state.site = site_of(adapter, info, forward_);
+        if (twin || sampled || addition_ || op_log()) site_ = state.site = site_of(adapter, info, forward_);
         if (!twin && sampled) {
-            arguments_.assign(stack.end() - static_cast<std::ptrdiff_t>(info.arguments.size()), stack.end());
+            arguments_ = arguments_on(stack);
             target_was_finite_ = !info.writes || targets_are_finite(adapter, info, arguments_);
             counters_ = adapter.counters.counted_by(info, arguments_, adapter.now.number);
+            if (info.updates_some && site_.phase == Phase::optimizer && site_.layer == adapter.layers.update)
+                updates_ = adapter.standing_updates.begin(info, arguments_, adapter.now.number);
         }
-        if (twin && sampled && info.may_hold_integers)
-            integers_.assign(stack.end() - static_cast<std::ptrdiff_t>(info.arguments.size()), stack.end());
+        if (twin && sampled && info.may_hold_integers) integers_ = arguments_on(stack);
         if (info.rule == Rule::collective || info.name.rfind("c10d::", 0) == 0) {
             adapter.recording.open();
             trace::CollectiveRecord record = describe_collective(info, op, stack);
@@ -104,6 +107,8 @@ public:
         if (!arguments_.empty() && info_.rule != Rule::collective)
             watch_results(adapter_, site_, info_, arguments_, target_was_finite_, stack, results);
         look_at_counters(stack, results);
+        if (!updates_.empty()) look_at_updates();
+        if (addition_ && results == 1 && stack.back().isTensor()) look_at_total(stack.back().toTensor());
         if (info_.may_hold_integers && results == 1 && stack.back().isTensor())
             look_at_integers(arguments_.empty() ? integers_ : arguments_, stack.back().toTensor());
         if (std::FILE* const log = op_log()) write_op_log(log);
@@ -115,6 +120,38 @@ public:
     }
 
 private:
+    std::vector<IValue> arguments_on(const Stack& stack) const {
+        return {stack.end() - static_cast<std::ptrdiff_t>(info_.arguments.size()), stack.end()};
+    }
+
+    // The first question about an addition, because nearly all are of larger tensors.
+    bool adds_single_values(const Stack& stack) const {
+        const IValue& first = stack[stack.size() - info_.arguments.size()];
+        return first.isTensor() && first.toTensor().defined() && first.toTensor().numel() == 1;
+    }
+
+    void look_at_total(const at::Tensor& sum) const {
+        const auto drift = adapter_.running_totals.ends(*addition_, sum);
+        if (!drift) return;
+        const std::string source = source_of(site_);
+        adapter_.ledger.add(site_, info_, sum.scalar_type(), [&](trace::OpRecord& r) {
+            if (drift->share >= r.drift && r.origins == 0) r.source = source;
+            r.drift = std::max(r.drift, drift->share);
+            r.total_of = std::max(r.total_of, static_cast<double>(drift->length));
+        });
+    }
+
+    void look_at_updates() const {
+        const StandingUpdates::Count count = StandingUpdates::count(updates_);
+        if (count.meant == 0) return;
+        const std::string source = source_of(site_);
+        adapter_.ledger.add(site_, info_, updates_[0].target.scalar_type(), [&](trace::OpRecord& r) {
+            r.updated += count.meant;
+            r.stood += count.stood;
+            if (r.source.empty()) r.source = source;
+        });
+    }
+
     void look_at_counters(const Stack& stack, std::size_t results) const {
         if (!counters_.empty()) watch_counters(adapter_, site_, info_, counters_);
         if (arguments_.empty() || info_.writes || results != 1 || !stack.back().isTensor()) return;
@@ -176,6 +213,8 @@ private:
     std::vector<IValue> integers_;   // beside a twin: the arguments of an op that may make integers
     bool target_was_finite_ = true;
     std::vector<Counters::Counter> counters_;
+    std::vector<StandingUpdates::Update> updates_;
+    std::optional<RunningTotals::Addition> addition_;
 };
 
 // Names of ops that were registered and are not intercepted yet. The dispatcher tells them while it holds its lock, so

@@ -34,7 +34,9 @@ std::vector<trace::OpRecord> Ledger::records(Entries entries) {
     std::vector<trace::OpRecord> records;
     records.reserve(entries.size());
     for (auto& [key, record] : entries)
-        if (record.calls > 0 || record.added > 0 || record.inexact > 0) records.push_back(std::move(record));
+        if (record.calls > 0 || record.added > 0 || record.inexact > 0 || record.total_of > 0 ||
+            record.updated > 0)
+            records.push_back(std::move(record));
     std::sort(records.begin(), records.end(),
               [](const trace::OpRecord& a, const trace::OpRecord& b) { return a.first < b.first; });
     return records;

@@ -139,6 +139,9 @@ OpInfo describe(const c10::OperatorHandle& op) {
     info.is_view = info.traits.has(Trait::no_element) || (!info.writes && declared_view(schema));
     info.moves_bytes = info.traits.has(Trait::copies) && !rule_disabled("bytes");
     info.is_of_one_element = of_one_element(info.name);
+    info.adds_two = info.base == "add" || info.base == "sub";
+    info.updates_some =
+        info.writes && in({"add", "lerp", "_foreach_add", "_foreach_lerp"}, std::string_view(info.base));
     info.may_hold_integers = info.base == "arange" || info.base == "_to_copy" || info.base == "copy";
     return info;
 }

@@ -50,6 +50,8 @@ struct OpInfo {
     bool is_of_one_element = false;  // no sum, product, norm or difference: a cosine, a quotient, a cast
     bool may_hold_integers =
         false;  // makes a range of numbers or casts one tensor: what integers_lost_by() asks about
+    bool adds_two = false;      // an addition or a difference of two tensors: what RunningTotals asks about
+    bool updates_some = false;  // adds tensors to others in place, or moves them there: StandingUpdates
     std::vector<Argument> arguments;
 };
 

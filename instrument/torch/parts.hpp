@@ -21,9 +21,11 @@
 #include "instrument/torch/parameters.hpp"
 #include "instrument/torch/pool.hpp"
 #include "instrument/torch/recording.hpp"
+#include "instrument/torch/running_totals.hpp"
 #include "instrument/torch/shadow_map.hpp"
 #include "instrument/torch/shortage.hpp"
 #include "instrument/torch/sources.hpp"
+#include "instrument/torch/standing_updates.hpp"
 
 namespace mp::twin {
 
@@ -57,6 +59,8 @@ struct Parts {
                           control.identity().world_size > 1};
     KeptCasts kept_casts{layers, parameters, late, notes, now};
     Counters counters;
+    RunningTotals running_totals;
+    StandingUpdates standing_updates;
     Shortage shortage{control, notes, shadows, parameters};
 };
 

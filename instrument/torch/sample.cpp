@@ -16,8 +16,8 @@ bool has_local(const Call& call) {
 }
 
 bool changes_in_place(const OpInfo& info) {
-    static constexpr std::string_view kNames[] = {"add",  "sub",     "mul",    "_foreach_mul",
-                                                  "lerp", "addcmul", "addcdiv"};
+    static constexpr std::string_view kNames[] = {
+        "add", "sub", "mul", "lerp", "addcmul", "addcdiv", "_foreach_add", "_foreach_mul", "_foreach_lerp"};
     return std::find(std::begin(kNames), std::end(kNames), info.base) != std::end(kNames);
 }
 

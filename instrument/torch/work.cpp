@@ -4,8 +4,12 @@
 
 namespace mp::twin {
 
-HiddenWork::HiddenWork(c10::intrusive_ptr<c10d::Work> inner, std::function<void()> finished)
-    : c10d::Work(-1, inner->retrieveOpType()), inner_(std::move(inner)), finished_(std::move(finished)) {}
+HiddenWork::HiddenWork(c10::intrusive_ptr<c10d::Work> inner, std::function<void()> finished,
+                       std::shared_ptr<std::atomic<bool>> chained)
+    : c10d::Work(-1, inner->retrieveOpType()),
+      inner_(std::move(inner)),
+      finished_(std::move(finished)),
+      chained_(std::move(chained)) {}
 
 void HiddenWork::after_wait() {
     if (!finished_) return;
@@ -22,7 +26,10 @@ std::exception_ptr HiddenWork::exception() const { return inner_->exception(); }
 int HiddenWork::sourceRank() const { return inner_->sourceRank(); }
 std::vector<at::Tensor> HiddenWork::result() { return inner_->result(); }
 void HiddenWork::abort() { inner_->abort(); }
-c10::intrusive_ptr<c10::ivalue::Future> HiddenWork::getFuture() { return inner_->getFuture(); }
+c10::intrusive_ptr<c10::ivalue::Future> HiddenWork::getFuture() {
+    *chained_ = true;
+    return inner_->getFuture();
+}
 
 void HiddenWork::synchronize() {
     const Internal internal;

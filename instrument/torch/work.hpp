@@ -2,7 +2,9 @@
 
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
+#include <atomic>
 #include <functional>
+#include <memory>
 
 #include "instrument/torch/compat.hpp"
 
@@ -13,8 +15,10 @@ namespace mp::twin {
 // As an op of the program that copy would put low-precision values into the twin.
 class HiddenWork final : public c10d::Work {
 public:
-    // `finished` is called after every wait(), and never throws into the program.
-    HiddenWork(c10::intrusive_ptr<c10d::Work> inner, std::function<void()> finished);
+    // `finished` is called after every wait(), and never throws into the program. `chained` becomes true when the
+    // program takes the future, and so may never wait here.
+    HiddenWork(c10::intrusive_ptr<c10d::Work> inner, std::function<void()> finished,
+               std::shared_ptr<std::atomic<bool>> chained);
 
     bool isCompleted() override;
     bool isSuccess() const override;
@@ -43,6 +47,7 @@ private:
 
     c10::intrusive_ptr<c10d::Work> inner_;
     std::function<void()> finished_;
+    std::shared_ptr<std::atomic<bool>> chained_;
 };
 
 }  // namespace mp::twin

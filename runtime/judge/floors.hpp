@@ -35,6 +35,8 @@ inline constexpr double kOneRounding = 1.25;
 
 // Floors that the additions of a long sum must add to what came in.
 inline constexpr double kAddedUp = 3;
+// Floors from which on a single value is far from its twin, or from what its addends add up to.
+inline constexpr double kFarAbovePhi = 8;
 
 // Whether an op that writes in place leaves nearly all elements that it was meant to change as they are.
 inline constexpr double kLeft = 0.9;  // their share

@@ -1,6 +1,7 @@
 #include "runtime/judge/judge.hpp"
 
 #include <algorithm>
+#include <set>
 #include <tuple>
 
 #include "kernels/base/figures.hpp"
@@ -207,8 +208,10 @@ Judgement judge(const RunModel& model, const Limits& limits, const std::vector<s
     out.loss = agreement_of(model, limits);
     Case c{model, limits, out};
     judge_skips(c, judge_nonfinite(c));
-    judge_ops(c, judge_sums(c));
-    judge_accumulation(c);
+    const std::set<OpPlace> sums = judge_sums(c);
+    judge_ops(c, sums);
+    judge_accumulation(c, sums);
+    judge_totals(c, sums);
     judge_amplified(c, judge_integers(c));
     judge_narrowed(c);
     judge_range(c);

@@ -49,6 +49,7 @@ bool near_the_loss(const OpRecord&, const RunModel&);
 double cost_of_rounding(const OpRecord&, const RunModel&);
 
 using OpPlace = std::tuple<std::string, std::string, Phase>;  // layer, op, phase
+OpPlace place_of(const OpRecord&);
 
 // What one rule needs of another is its result.
 std::optional<Step> judge_nonfinite(Case&);  // MPT001. The earliest step of its findings
@@ -56,8 +57,10 @@ std::optional<Step> judge_nonfinite(Case&);  // MPT001. The earliest step of its
 void judge_skips(Case&, std::optional<Step> first_nonfinite);
 std::set<OpPlace> judge_sums(Case&);                         // MPT012. Where it found something
 void judge_ops(Case&, const std::set<OpPlace>& swallowing);  // MPT010, MPT011; not there, MPT012 explains it
-void judge_accumulation(Case&);                              // MPT012 of gradients, without a twin
-std::set<std::string> judge_integers(Case&);                 // MPT015. The layers whose angles it explains
+void judge_totals(Case&, const std::set<OpPlace>& named);    // MPT012 of single values, likewise
+void judge_accumulation(
+    Case&, const std::set<OpPlace>& named);   // MPT012 of gradients, where judge_sums() found nothing
+std::set<std::string> judge_integers(Case&);  // MPT015. The layers whose angles it explains
 void judge_amplified(Case&, const std::set<std::string>& explained);  // MPT013; not in these layers
 void judge_narrowed(Case&);                                           // MPT014
 void judge_gradients(Case&);                                          // MPT026

@@ -1,9 +1,11 @@
-// MPT012 without a twin: gradients of micro-batches that are added up in 16 bits. How many backward passes a step has
-// and in which dtype the gradients are is seen in every mode, and what the roundings of so many additions leave is
-// known: the root of a third of their number, in floors.
+// MPT012 of gradients of micro-batches that are added up in 16 bits. How many backward passes a step has and in which
+// dtype the gradients are is seen in every mode, and what the roundings of so many additions leave is known: the root
+// of a third of their number, in floors. A twin shows the same error, but mixed with that of the addends, which is
+// often as large: what is asked of it is only that the sums are off at all.
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -43,29 +45,39 @@ DTypePlace parameters_of(const RunModel& m, const OpRecord& op) {
 // layer may not be known yet. A sum of the graph, as of a weight that is used twice, is made in every micro-batch.
 bool adds_gradients(const RunModel& m, const OpRecord& op, std::int64_t sampled, std::int32_t chain) {
     if (op.phase != Phase::backward || !is_low_precision(op.dtype) || op.op != "aten::add_") return false;
-    const DTypePlace weights = op.compared == 0 ? parameters_of(m, op) : DTypePlace{};
+    const DTypePlace weights = parameters_of(m, op);
     if (weights.elements == 0 || op.elements * weights.tensors != op.calls * weights.elements) return false;
     const auto sets = static_cast<std::int64_t>(op.elements / weights.elements);
     return sets == sampled * chain || (sampled > 1 && sets == (sampled - 1) * chain);
 }
 
+// What so many additions leave: each one rounds once, or as was measured. Where most addends are 0 they round nothing.
+double rounded_at_each(const OpRecord& op, double phi) {
+    return op.loc_compared > 0 ? phi * std::min(introduced_phi(op), 1.0) : phi;
+}
+
+// Whether the sums are as far from the twin's as the additions alone would leave their half.
+bool shows_in_twin(const OpRecord& op, double phi) { return op.compared == 0 || total_phi(op) >= phi / 2; }
+
 }  // namespace
 
-void judge_accumulation(Case& c) {
-    if (has_twin(c.model)) return;
+void judge_accumulation(Case& c, const std::set<OpPlace>& named) {
     std::int64_t sampled = 0;
     const std::int32_t chain = additions(c.model, sampled);
     const double phi = std::sqrt(std::max(0, chain) / 3.0);
-    if (phi < kAddedUp) return;
     std::vector<const OpRecord*> ops;
-    for (const OpSum& s : c.model.ops)
-        if (adds_gradients(c.model, s.total, sampled, chain)) ops.push_back(&s.total);
+    for (const OpSum& s : c.model.ops) {
+        const double own = rounded_at_each(s.total, phi);
+        if (own >= kAddedUp && shows_in_twin(s.total, own) &&
+            adds_gradients(c.model, s.total, sampled, chain) && !named.contains(place_of(s.total)))
+            ops.push_back(&s.total);
+    }
     if (ops.empty()) return;
     const OpRecord& op = **std::ranges::max_element(ops, {}, &OpRecord::elements);
     Finding f = finding_at("MPT012", Severity::warning, op);
     for (const OpRecord* other : ops)
         if (other != &op) f.more_layers.push_back(other->layer);
-    f.value = phi;
+    f.value = rounded_at_each(op, phi);
     f.limit = kAddedUp;
     f.unit = "phi";
     f.importance = importance::kSwallowedAddends(0);

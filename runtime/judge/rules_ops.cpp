@@ -35,8 +35,7 @@ constexpr double kChainWithoutProof = 64;  // the same, when neither bias nor di
 constexpr std::uint64_t kFewestAddends = 256;
 constexpr double kOneSided = 0.15;  // gain bias in unit roundoffs; random signs give about 0
 constexpr double kFarAbove = 4;     // CUM of the sum over CUM of what came before it
-constexpr double kFarAbovePhi = 8;
-constexpr double kSlack = 2;  // partial sums may be larger than the sum
+constexpr double kSlack = 2;        // partial sums may be larger than the sum
 
 double unit_of(DType dtype) {
     const FloatFormat* format = format_of(dtype);
@@ -44,8 +43,6 @@ double unit_of(DType dtype) {
 }
 
 double gain_of(const OpRecord& op) { return op.loc_squares > 0 ? op.loc_dot / op.loc_squares : 0; }
-
-OpPlace place_of(const OpRecord& op) { return {op.layer, op.op, op.phase}; }
 
 // The op's share of the error that all ops introduced, in squares of relative error. Fixing this op removes that share.
 double share_of_error(const Case& c, const OpRecord& op) {
@@ -357,6 +354,8 @@ void judge_sum(Case& c, const OpSum& sum, std::set<OpPlace>& swallowing) {
 }
 
 }  // namespace
+
+OpPlace place_of(const OpRecord& op) { return {op.layer, op.op, op.phase}; }
 
 std::set<OpPlace> judge_sums(Case& c) {
     std::set<OpPlace> swallowing;

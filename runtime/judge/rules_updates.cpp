@@ -248,6 +248,13 @@ const OpSum* lost_decay(const RunModel& model, bool averages) {
     return nullptr;
 }
 
+double share(std::uint64_t part, std::uint64_t all) {
+    return all > 0 ? static_cast<double>(part) / static_cast<double>(all) : 0;
+}
+
+// Whether memory that is updated from step to step stays as it is, in a run without a twin.
+bool stands(const OpRecord& op) { return op.updated >= kFewestFrozen && share(op.stood, op.updated) > kLeft; }
+
 // An average of weights that is no parameter of a model that ran, such as the clones of an EMA: it has no name, and
 // only the op that updates it is known.
 void judge_unnamed_averages(Case& c) {
@@ -256,16 +263,18 @@ void judge_unnamed_averages(Case& c) {
         const std::string name = base_name(op.op);
         const bool adds = name == "add" || name == "lerp" || name == "foreach_add" || name == "foreach_lerp";
         if (!adds || op.phase != Phase::optimizer || op.layer != "(update)") continue;
-        if (op.compared == 0 || op.added < kFewestFrozen || !leaves_what_it_updates(op)) continue;
-        Finding f = finding_at("MPT040", Severity::error, op);
+        const bool beside_twin = op.compared > 0 && op.added >= kFewestFrozen && leaves_what_it_updates(op);
+        if (!beside_twin && !stands(op)) continue;
+        Finding f = finding_at("MPT040", beside_twin ? Severity::error : Severity::warning, op);
         f.step = s.first_step;
-        f.value = static_cast<double>(op.absorbed) / static_cast<double>(op.added);
+        f.value = beside_twin ? share(op.absorbed, op.added) : share(op.stood, op.updated);
         f.limit = kLeft;
         f.unit = "share";
         f.importance = importance::kStagnantAverages(f.value);
         f.message = "an average outside of the optimizer is updated in " + std::string(name_of(op.dtype)) +
                     ": " + shown(op.op) + " leaves " + percent(f.value) +
-                    " of the elements as they are that the fp32 twin's moves";
+                    " of the elements as they are that " +
+                    (beside_twin ? "the fp32 twin's moves" : "an exact sum would change");
         f.advice = "keep the average in fp32: its updates are below half an ulp of 16 bits";
         c.out.findings.push_back(std::move(f));
         return;

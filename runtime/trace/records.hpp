@@ -158,23 +158,6 @@ constexpr void fields(V&& v, Of<CollectiveRecord>) {
     v(Field{"device", place}.since(7), &R::device);
 }
 
-// What kernels of one layer and phase took on the device in one step.
-struct TimeRecord {
-    std::string layer;
-    Phase phase = Phase::unknown;
-    std::uint64_t kernels = 0;
-    std::uint64_t device_ns = 0;
-};
-
-template <class V>
-constexpr void fields(V&& v, Of<TimeRecord>) {
-    using R = TimeRecord;
-    v(Field{"layer"}.bare(), &R::layer);
-    v(Field{"phase"}.bare(), &R::phase);
-    v(Field{"kernels", Merge::sum}, &R::kernels);
-    v(Field{"device_ns", Merge::sum}, &R::device_ns);
-}
-
 // Calls of a matrix product in one layer and phase that the program asked for in the same way.
 struct MatmulRecord {
     std::string layer;
@@ -366,6 +349,15 @@ struct OpRecord {
     // Integers that the op made or cast in 16 bits and that this format does not have, on sampled steps: above 256 in
     // bf16 every second one.
     std::uint64_t inexact = 0;
+    // Single values of 16 bits that were added up, in all steps: how many addends the longest of these totals had, and
+    // how far it was from what its addends add up to, as a share of the largest value that the total had. 0: none is
+    // long.
+    double total_of = 0;
+    double drift = 0;
+    // Without a twin, of memory in 16 bits that the program updates from step to step: elements that an exact sum would
+    // have changed, and of those, unchanged. On sampled steps, of a part of each call's elements.
+    std::uint64_t updated = 0;
+    std::uint64_t stood = 0;
     // Histogram of low-precision results, in sampled steps of a mode with a twin; empty: not taken.
     Exponents exponents;
 };
@@ -422,6 +414,10 @@ constexpr void fields(V&& v, Of<OpRecord>) {
     v(Field{"unguarded", smallest}.since(4), &R::unguarded);
     v(Field{"device", place}.since(5), &R::device);
     v(Field{"inexact", sum}.since(6), &R::inexact);
+    v(Field{"total_of", largest}.since(7), &R::total_of);
+    v(Field{"drift", largest}.since(7), &R::drift);
+    v(Field{"updated", sum}.since(7), &R::updated);
+    v(Field{"stood", sum}.since(7), &R::stood);
     v(Field{"added", sum}.in(sums), &R::added);
     v(Field{"absorbed", sum}.in(sums), &R::absorbed);
 }

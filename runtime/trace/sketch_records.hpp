@@ -7,7 +7,8 @@
 #include "kernels/numerics/phase.hpp"
 #include "runtime/trace/fields.hpp"
 
-// The records of records.hpp that hold sketches: sums of the elements of a tensor, each times +1 or -1.
+// Records that belong to those of records.hpp: sketches, which are sums of the elements of a tensor, each times +1 or
+// -1, and times of kernels.
 
 namespace mp::trace {
 
@@ -91,6 +92,23 @@ constexpr void fields(V&& v, Of<ProductRecord>) {
     v(Field{"block_error_squares"}, &R::block_error_squares);
     v(Field{"block_squares"}, &R::block_squares);
     v(Field{"block_rounding_squares"}, &R::block_rounding_squares);
+}
+
+// What kernels of one layer and phase took on the device in one step.
+struct TimeRecord {
+    std::string layer;
+    Phase phase = Phase::unknown;
+    std::uint64_t kernels = 0;
+    std::uint64_t device_ns = 0;
+};
+
+template <class V>
+constexpr void fields(V&& v, Of<TimeRecord>) {
+    using R = TimeRecord;
+    v(Field{"layer"}.bare(), &R::layer);
+    v(Field{"phase"}.bare(), &R::phase);
+    v(Field{"kernels", Merge::sum}, &R::kernels);
+    v(Field{"device_ns", Merge::sum}, &R::device_ns);
 }
 
 }  // namespace mp::trace

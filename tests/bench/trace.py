@@ -1,6 +1,6 @@
 """What mp-trace costs: the tables of docs/performance.md. Ratios of one run on one machine, never a test.
 
-    script/bench trace [--rounds 5] [--only twin32,twin16,measure,watch,off,start] [--build build/release]
+    script/bench trace [--rounds 5] [--only twin32,twin16,measure,watch,off,integers,start] [--build build/release]
 
 Every figure is CPU seconds of the fastest step, minimum over interleaved rounds of separate processes; where
 sampled steps count ("mean step"), of the mean of 96 steps.
@@ -22,6 +22,7 @@ TRACE = ""  # of the build that is measured; its adapters lie beside it
 PYTHON = os.path.join(ROOT, ".venv/bin/python")
 STEP = os.path.join(HERE, "gpt_step.py")
 OP = os.path.join(HERE, "op_cost.py")
+CAST = os.path.join(HERE, "cast_cost.py")
 
 
 def start(program, mode, arguments, folder):
@@ -95,10 +96,21 @@ def op_table(rounds):
         print(f"| {name} | {cost:.3f} | {extra:.3f} | {100 * extra * keep['ops'] / step:.2f} % |")
 
 
+def cast_table(rounds):
+    """What the count of lost integers (MPT015) adds to a cast of a sampled step; it stops at a value that is none."""
+    print("\nA cast of 65,536 values to bf16 in a sampled step\n")
+    print("| variant | other values, CPU us | integers, CPU us | ratio |\n|---|---|---|---|")
+    for mode in ("", "watch", "trajectory"):
+        folder = tempfile.mkdtemp(prefix="mp-bench-")
+        others, whole = map(min, zip(*(start(CAST, mode, [], folder) for _ in range(rounds))))
+        shutil.rmtree(folder, ignore_errors=True)
+        print(f"| {mode or 'untraced'} | {others:.1f} | {whole:.1f} | {whole / others:.2f} |")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", default="twin32,twin16,measure,watch,off,start")
+    parser.add_argument("--only", default="twin32,twin16,measure,watch,off,integers,start")
     parser.add_argument("--build", default=os.path.join(ROOT, "build/release"))
     options = parser.parse_args()
     global TRACE
@@ -138,6 +150,8 @@ def main():
                "DebugMode": ("", model + ["--peer", "debugmode"])}, options.rounds, lambda best: best["bf16"])
     if "off" in wanted:
         op_table(options.rounds)
+    if "integers" in wanted:
+        cast_table(options.rounds)
     if "start" in wanted:
         print("\nA process that never sees torch\n", flush=True)
         subprocess.run([sys.executable, os.path.join(ROOT, "tests/instrument/preload/inert_cost.py"),

@@ -58,7 +58,8 @@ LAYERS = {
     "instrument/torch": """
         collective_records compat control current_step device node_pointer pool site test_hooks
         op_info recording safetensors tensors thread_state
-        call cast_graph counters cuda_device late_cpu layers masters notes tensor_figures work
+        call cast_graph counters cuda_device late_cpu layers masters notes running_totals standing_updates
+        tensor_figures work
         call_path coverage_counters devices faults integers python_frame rounded_by_hand
         shadow_map
         fp32_kernels shadow_arguments sources

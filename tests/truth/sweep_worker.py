@@ -30,6 +30,8 @@ def bytes_of(t):
     """The values of a tensor. Read without torch, so that the twin is not asked for what only this script does."""
     if t.layout != torch.strided:
         return str(t.coalesce() if t.layout == torch.sparse_coo else t).encode()
+    if t._is_zerotensor():  # torch's zeros without memory
+        return f"{t.dtype}{tuple(t.shape)}".encode() + bytes(t.numel() * t.element_size())
     t = t.detach().resolve_conj().resolve_neg().contiguous()
     return f"{t.dtype}{tuple(t.shape)}".encode() + ctypes.string_at(t.data_ptr(), t.numel() * t.element_size())
 
@@ -39,10 +41,16 @@ def digest(values, twin=False):
     hashed = hashlib.sha1()
     for value in tree_flatten(values)[0]:
         if isinstance(value, torch.Tensor):
-            hashed.update(bytes_of(torch.ops.mptrace.shadow(value) if twin and floats(value) else value))
+            hashed.update(bytes_of(twin_of(value) if twin and floats(value) else value))
         else:
             hashed.update(repr(value).encode())
     return hashed.hexdigest()
+
+
+def twin_of(value):
+    """What has no memory that a twin could follow (zeros without memory, sparse tensors) is the value itself."""
+    shadow = torch.ops.mptrace.shadow(value)
+    return shadow.float() if shadow.dtype in LOW.values() else shadow
 
 
 def floats(value):
@@ -52,19 +60,20 @@ def floats(value):
 def widened(value):
     if isinstance(value, torch.dtype):
         return torch.float32 if value in LOW.values() else value
-    if isinstance(value, torch.Tensor) and value.dtype in LOW.values():
-        return value.detach().float().requires_grad_(value.requires_grad and value.is_leaf)
-    return value
+    low = isinstance(value, torch.Tensor) and value.dtype in LOW.values()
+    return fresh(value, torch.float32 if low else None)
 
 
-def fresh(value):
-    """A leaf of this sample alone, with the same layout: backward and a step change a leaf, and samples share them."""
-    if not isinstance(value, torch.Tensor) or not value.requires_grad or not value.is_leaf:
+def fresh(value, dtype=None):
+    """A tensor of this sample alone, with the same layout: backward and a step change a leaf, a norm its running
+    statistics, and samples share them. In another layout an op may give a copy instead of a view."""
+    if not isinstance(value, torch.Tensor) or not (value.is_leaf or dtype):
         return value
+    dtype, trained = dtype or value.dtype, value.requires_grad and value.is_leaf
     if value.layout != torch.strided or torch._debug_has_internal_overlap(value) == 1:
-        return value.detach().clone().requires_grad_()
-    copy = torch.empty_strided(value.size(), value.stride(), dtype=value.dtype, device=value.device)
-    return copy.copy_(value.detach()).requires_grad_()
+        return value.detach().to(dtype, copy=True).requires_grad_(trained)
+    copy = torch.empty_strided(value.size(), value.stride(), dtype=dtype, device=value.device)
+    return copy.copy_(value.detach()).requires_grad_(trained)
 
 
 def once_each(change):

@@ -54,9 +54,48 @@ TEST(Judge, MPT012GradientsThatAreAddedUpInBf16) {
     m.ops.back().total.calls = 64;
     m.ops.back().total.elements = 64 * 100;
     EXPECT_EQ(find(judge(m), "MPT012"), nullptr) << "a weight that is used twice";
-    m = accumulating(DType::bf16, 32);
-    m.mode = Mode::trajectory;
-    EXPECT_EQ(find(judge(m), "MPT012"), nullptr) << "the twin measures it";
+}
+
+// The twin's difference has the addends' error too, so it is no measure of what the additions make.
+TEST(Judge, MPT012GradientsThatAreAddedUpBesideATwin) {
+    const auto off_by = [](double phi, double introduced) {
+        RunModel m = accumulating(DType::bf16, 32);
+        m.mode = Mode::trajectory;
+        OpRecord& op = m.ops.back().total;
+        const double floor = one_rounding_floor(DType::bf16);
+        op.compared = op.loc_compared = op.elements;
+        op.error_squares = phi * phi * floor * floor * op.twin_squares;
+        op.loc_error_squares = introduced * introduced * floor * floor * op.loc_squares;
+        return judge(m);
+    };
+    EXPECT_NE(find(off_by(5, 1), "MPT012"), nullptr);
+    EXPECT_EQ(find(off_by(1, 1), "MPT012"), nullptr) << "the sums are the twin's";
+    EXPECT_EQ(find(off_by(5, 0.3), "MPT012"), nullptr) << "most additions round nothing";
+}
+
+// The losses of a run, added up in bf16 to a total that is off by `drift`.
+RunModel totalling(double drift, double addends) {
+    RunModel m = healthy();
+    m.mode = Mode::watch;
+    m.ops.push_back(op_sum("(data)", "aten::add", Phase::data, DType::bf16, 1, 30));
+    OpRecord& op = m.ops.back().total;
+    op.elements = op.calls = 13;
+    op.compared = op.loc_compared = 0;
+    op.total_of = addends;
+    op.drift = drift;
+    return m;
+}
+
+TEST(Judge, MPT012ATotalThatIsFarFromItsAddends) {
+    const Judgement j = judge(totalling(0.18, 300));
+    const Finding* const f = find(j, "MPT012");
+    ASSERT_NE(f, nullptr) << text_of(j);
+    EXPECT_EQ(f->severity, Severity::warning);
+    EXPECT_EQ(f->source, "train.py:88");
+    EXPECT_THAT(f->message,
+                HasSubstr("a running total in bf16 of 300 addends is off by 18 % of what they add"));
+    EXPECT_EQ(find(judge(totalling(0.01, 300)), "MPT012"), nullptr) << "6 floors";
+    EXPECT_EQ(find(judge(totalling(0, 0)), "MPT012"), nullptr) << "no total";
 }
 
 OpSum positions(std::string op, std::uint64_t inexact, Phase phase = Phase::forward) {

@@ -271,6 +271,25 @@ TEST(Judge, MPT040AnAverageWithoutAName) {
     EXPECT_EQ(text_of(judge(m)), "");
 }
 
+TEST(Judge, MPT040AnAverageWithoutANameAndWithoutATwin) {
+    RunModel m = healthy();
+    m.mode = Mode::watch;
+    m.ops.push_back(op_sum("(update)", "aten::lerp_", Phase::optimizer, DType::bf16, 0.9, 9));
+    OpRecord& op = m.ops.back().total;
+    op.compared = op.loc_compared = 0;
+    op.updated = op.stood = 4096;
+    const Judgement j = judge(m);
+    ASSERT_EQ(j.findings.size(), 1u) << text_of(j);
+    EXPECT_EQ(j.findings[0].rule, "MPT040");
+    EXPECT_EQ(j.findings[0].severity, Severity::warning);
+    EXPECT_THAT(j.findings[0].message,
+                HasSubstr("leaves 100 % of the elements as they are that an exact sum"));
+    op.stood = 3000;
+    EXPECT_EQ(text_of(judge(m)), "");
+    op.updated = op.stood = 512;
+    EXPECT_EQ(text_of(judge(m)), "");
+}
+
 TEST(Judge, MPT043NothingRanBelowFp32) {
     RunModel m = healthy();
     m.policies = {"autocast:cpu=bf16"};

@@ -1,10 +1,10 @@
 """Runs the scripts of strangers/list.txt untraced, in fp32, and under mp-trace in two modes; JSON lines in a file.
 
-    strangers.py --mp-trace BIN --checkouts DIR --results FILE [--list second|third|fourth|fifth|sixth|gpu]
+    strangers.py --mp-trace BIN --checkouts DIR --results FILE [--list second|third|fourth|fifth|sixth|seventh|gpu]
                  [--only PATTERN] [--modes trajectory]
 
 DIR has a checkout of each repository at its commit. Nothing of them is kept here. Their data sets are replaced by
-random ones of the same form (data.py, data_fifth.py, data_sixth.py), written into the checkouts. Their libraries:
+random ones of the same form (data.py, data_fifth.py ...), written into the checkouts. Their libraries:
 requirements.txt beside this file.
 """
 import hashlib
@@ -21,11 +21,13 @@ import compare  # noqa: E402
 import data  # noqa: E402
 import data_fifth  # noqa: E402
 import data_gpu  # noqa: E402
+import data_seventh  # noqa: E402
 import data_sixth  # noqa: E402
 import score  # noqa: E402
 
 LISTS = {"list": data.first, "second": data.second, "third": data.third, "fourth": data.fourth,
-         "fifth": data_fifth.fifth, "sixth": data_sixth.sixth, "gpu": data_gpu.gpu}
+         "fifth": data_fifth.fifth, "sixth": data_sixth.sixth,
+         "seventh": data_seventh.seventh, "gpu": data_gpu.gpu}
 
 
 def programs(listed):
