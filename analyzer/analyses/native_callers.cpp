@@ -243,20 +243,26 @@ std::vector<PythonCaller> python_calls(const Program& program, std::string_view 
     return calls;
 }
 
-// The calls of Python that lead to the function.
-std::vector<PythonCaller> python_callers(const Program& program, const Function& f) {
-    std::vector<PythonCaller> found;
+// The calls of Python that lead to the function, and whether other ways to it begin in C++.
+struct Callers {
+    std::vector<PythonCaller> python;
+    bool has_others = false;
+};
+
+Callers callers_of(const Program& program, const Function& f) {
+    Callers found;
     std::vector<Symbol> open{f.usr};
     for (std::size_t next = 0; next < open.size() && open.size() <= kMostFunctions; ++next) {
         const Function* at = program.definition(open[next]);
         if (!at) continue;
         const std::vector<PythonCaller> calls = python_calls(program, leaf(at->name.str()));
-        found.insert(found.end(), calls.begin(), calls.end());
+        found.python.insert(found.python.end(), calls.begin(), calls.end());
+        found.has_others = found.has_others || (calls.empty() && program.callers(at->usr).empty());
         for (const Call* caller : program.callers(at->usr)) {
             const Function* owner = program.owner(*caller);
             if (!owner) continue;
             if (is_python(*owner)) {  // of a function that the module registers
-                found.push_back({owner, caller});
+                found.python.push_back({owner, caller});
                 continue;
             }
             const Symbol from = written_in(*owner);
@@ -325,10 +331,16 @@ HalfEvidence half_evidence(const RuleContext& context, const Function& f) {
         return {HalfRuns::unshown, Note{wide->span, "the program calls this overload, which is wide, alone"}};
     if (code.is_unused_overload(context.program, f))
         return {HalfRuns::unshown, Note{f.span, "the program calls no function of this name"}};
+    const Callers found = callers_of(context.program, f);
+    const std::vector<PythonCaller>& callers = found.python;
+    const auto tries_out = [&](const PythonCaller& caller) {
+        return by(context, *caller.function, *caller.call) != Passes::program;
+    };
+    if (!callers.empty() && !found.has_others && std::ranges::all_of(callers, tries_out))
+        return {HalfRuns::unshown, Note{callers.front().call->span, "only a test, a benchmark or a try-out calls it"}};
     if (!code.has_wide_variant(f)) return {};
     const Choice choice(context, f);
     if (choice.is_fixed()) return {};
-    const std::vector<PythonCaller> callers = python_callers(context.program, f);
     Passes half = Passes::nobody;
     for (const PythonCaller& caller : callers) half = std::max(half, half_passed(context, caller));
     if (half == Passes::program) return {};

@@ -1,7 +1,7 @@
 #include "analyzer/clang/visitor.hpp"
 
+#include <algorithm>
 #include <map>
-#include <optional>
 #include <unordered_map>
 
 #include "analyzer/clang/body_walker.hpp"
@@ -66,12 +66,12 @@ Function describe(const clang::FunctionDecl& f, Usrs& usrs) {
     return out;
 }
 
-// How often each word stands in the text of the main file, outside of comments.
-llvm::StringMap<unsigned> words_of_main_file(const clang::ASTContext& ast) {
+// How often each word stands in the text of a file, outside of comments.
+using Words = llvm::StringMap<unsigned>;
+Words words_of(clang::FileID file, const clang::ASTContext& ast) {
     const clang::SourceManager& sources = ast.getSourceManager();
-    const clang::FileID file = sources.getMainFileID();
     clang::Lexer lexer(file, sources.getBufferOrFake(file), sources, ast.getLangOpts());
-    llvm::StringMap<unsigned> words;
+    Words words;
     for (clang::Token token; !lexer.LexFromRawLexer(token);)
         if (token.is(clang::tok::raw_identifier)) ++words[token.getRawIdentifier()];
     return words;
@@ -88,19 +88,24 @@ public:
         if (!is_plain || f.isReferenced() || f.hasAttr<clang::UsedAttr>() ||
             f.hasAttr<clang::ConstructorAttr>())
             return false;
-        unsigned declared = 0;
+        const bool is_kernel = f.hasAttr<clang::CUDAGlobalAttr>();
+        std::map<clang::FileID, unsigned> declared;
         for (const clang::FunctionDecl* d : f.redecls()) {
-            if (!sources_.isWrittenInMainFile(d->getLocation())) return false;
-            ++declared;
+            const clang::SourceLocation at = d->getLocation();
+            if (at.isMacroID() || (!is_kernel && !sources_.isWrittenInMainFile(at))) return false;
+            ++declared[sources_.getFileID(at)];
         }
-        if (!words_) words_ = words_of_main_file(ast_);
-        return words_->lookup(f.getName()) == declared;
+        return std::ranges::all_of(declared, [&](const auto& file) {
+            const auto [words, is_new] = words_.try_emplace(file.first);
+            if (is_new) words->second = words_of(file.first, ast_);
+            return words->second.lookup(f.getName()) == file.second;
+        });
     }
 
 private:
     const clang::ASTContext& ast_;
     const clang::SourceManager& sources_;
-    std::optional<llvm::StringMap<unsigned>> words_;
+    std::map<clang::FileID, Words> words_;
 };
 
 class UnitVisitor {

@@ -313,8 +313,8 @@ struct Function {
     std::vector<Symbol> annotations;
     bool is_virtual = false;
     std::vector<Symbol> overrides;  // USRs of the methods it overrides
-    // C++: a plain function of the main file. No header declares it, it is not extern "C", and nothing else in the
-    // file names it.
+    // C++: a plain function that is not extern "C", and that nothing names besides its declarations. Of functions
+    // other than kernels only those of the main file, if no header declares them.
     bool is_unnamed = false;
     std::vector<Alias> aliases;
 

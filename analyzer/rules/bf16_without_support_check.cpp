@@ -9,7 +9,8 @@
 //        is not constant: it comes from a configuration; files that use Transformer Engine;
 //        devices other than CUDA; torch before 2.3 (--torch, or an exact version in the requirements),
 //        which did not count emulation; tests. In Python a note unless the answer of
-//        is_bf16_supported() decides between two ways to go on, and for the second such question of a file.
+//        is_bf16_supported() decides between two ways to go on, and for the second such question of a file;
+//        and where the file loads its model in bf16 or with flash attention in any case.
 // Tests  testdata/lint/MP604.md, tests/analyzer/rules/bf16_without_support_check_test.cpp
 
 #include <algorithm>
@@ -21,6 +22,7 @@
 #include "analyzer/analyses/autocast_calls.hpp"
 #include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/support.hpp"
+#include "analyzer/analyses/trials.hpp"
 #include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
@@ -119,6 +121,34 @@ bool is_only_told(const Function& f, const Call& question) {
     });
 }
 
+// Runs on no device that emulates bf16: flash attention 2 and later need capability 8.0.
+bool asks_for_flash_attention(const Call& call) {
+    if (is_within(call.name.str(), "flash_attn") || is_true(keyword_argument(call, "use_flash_attention_2")))
+        return true;
+    return std::ranges::any_of(call.args, [](const Operand& value) {
+        return value.keyword.str().ends_with("attn_implementation") &&
+               spelled(value).starts_with("flash_attention_");
+    });
+}
+
+// from_pretrained(name, torch_dtype=torch.bfloat16), BitsAndBytesConfig(bnb_4bit_compute_dtype=torch.bfloat16).
+bool loads_in_bf16(const Function& f, const Call& call) {
+    constexpr std::array<std::string_view, 2> kLoads{"from_pretrained", "BitsAndBytesConfig"};
+    return any_of(leaf(call.name.str()), kLoads) && !is_behind_branch(f, call.block) &&
+           std::ranges::any_of(call.args, [](const Operand& value) {
+               return value.keyword.str().ends_with("dtype") && value.dtype == DType::bf16 && !value.assumed;
+           });
+}
+
+// The answer changes nothing: the file's model is bf16 in any case, or no device that emulates bf16 can run it.
+bool is_settled_otherwise(const Program& program, Symbol file) {
+    return std::ranges::any_of(functions_of(program, file), [](const Function* f) {
+        return std::ranges::any_of(f->calls, [f](const Call& call) {
+            return asks_for_flash_attention(call) || loads_in_bf16(*f, call);
+        });
+    });
+}
+
 void report(const RuleContext& context, const Function& f, const Call& call, Severity severity,
             std::string message, Findings& out) {
     Finding finding{.rule = "MP604",
@@ -147,7 +177,8 @@ void check(const RuleContext& context, Findings& out) {
                 return;
             const bool decides = !call.unused && !only_refuses(f, call) && !is_only_told(f, call);
             if (decides && !decided.insert(&f).second) return;
-            const bool warns = decides && told.insert(f.span.file).second;
+            const bool warns = decides && told.insert(f.span.file).second &&
+                               !is_settled_otherwise(context.program, f.span.file);
             report(context, f, call, warns ? Severity::warning : Severity::note,
                    "is_bf16_supported() is True for devices that only emulate bf16, slowly", out);
         } else if (opens_bf16(call) && code_kind(context, f.span.file) != CodeKind::test) {

@@ -6,14 +6,15 @@
 //        the run is not the one that was stopped.
 // Fix    scaler.state_dict() in the checkpoint, scaler.load_state_dict() where it is read.
 // Silent Programs that save the scaler's state anywhere, engines that do, and where no loss is scaled. A
-//        note for scalers that depend on a flag or on the dtype, where no code that runs loads the
-//        optimizer's state, and where the function that would is never given an optimizer.
+//        note for scalers that depend on a flag or on the dtype, or whose regions are bf16, where no code that
+//        runs loads the optimizer's state, and where the function that would is never given an optimizer.
 // Tests  testdata/lint/MP210.md, tests/analyzer/rules/scaler_state_not_saved_test.cpp
 
 #include <algorithm>
 #include <array>
 
 #include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/autocast_calls.hpp"
 #include "analyzer/analyses/dataflow.hpp"
 #include "analyzer/analyses/protocol.hpp"
 #include "analyzer/analyses/python_code.hpp"
@@ -129,6 +130,19 @@ bool scales_a_loss(const Program& program) {
     return found;
 }
 
+// The file's regions are bf16, which has the range of fp32: there a scale does nothing.
+bool has_bf16_regions_alone(const Program& program, Symbol file) {
+    bool found = false;
+    for (const Function* f : functions_of(program, file))
+        for (const Call& call : f->calls) {
+            const auto region = autocast_call(call);
+            if (!region || call.kind != CallKind::constructor || is_disabled(*region)) continue;
+            if (region_dtype(*region) != DType::bf16) return false;
+            found = true;
+        }
+    return found;
+}
+
 // A scaler of the file, of the class, or of what calls the function.
 const MadeScaler* scaler_of(const RuleContext& context, const Function& f) {
     std::vector<const Function*> users{&f};
@@ -157,7 +171,8 @@ void check_saves(const RuleContext& context, const Function& f, Findings& out) {
     const bool is_kept = scaler->call->loop_depth == 0;
     const bool is_on =
         scaler->enabled.always == Switch::on && !is_left_to_setting(*scaler->function, scaler->call->block);
-    const bool matters = is_kept && is_on && !states.loading.empty();
+    const bool matters = is_kept && is_on && !states.loading.empty() &&
+                         !has_bf16_regions_alone(context.program, scaler->function->span.file);
     emit(context, f,
          {.rule = "MP210",
           .severity = matters ? Severity::warning : Severity::note,

@@ -52,6 +52,23 @@ __global__ void narrow(__half* out, const float* in) { out[threadIdx.x] = __floa
 void launch(__half* out, const float* in) { narrow<<<1, 32>>>(out, in); }
 )";
 
+// Only code of the same program launches a kernel, so a header that declares one is no interface for others.
+TEST_F(Extract, AKernelOfAHeaderIsUnnamedIfNothingLaunchesIt) {
+    const auto unnamed = [&](const std::string& header, const std::string& code) {
+        dir.write("k.cuh", header);
+        dir.write("a.cu", "#include \"k.cuh\"\n" + code);
+        std::vector<std::string> names;
+        for (const Function& f : run("a.cu").functions)
+            if (f.is_unnamed) names.emplace_back(f.name.str());
+        return names;
+    };
+    EXPECT_THAT(unnamed("__global__ void k();\nvoid f();\n", "__global__ void k() {}\nvoid f() {}\n"),
+                ElementsAre("k"));
+    EXPECT_THAT(unnamed("__global__ void k() {}\ninline void f() {}\n", ""), ElementsAre("k"));
+    EXPECT_THAT(unnamed("__global__ void k() {}\n", "int main() { k<<<1, 1>>>(); }\n"), IsEmpty());
+    EXPECT_THAT(unnamed("__global__ void k() {}\n#define RUN() k<<<1, 1>>>()\n", ""), IsEmpty());
+}
+
 // torch's builder removes the operators; the -U that brings them back stands in a setup.py.
 TEST_F(Extract, ReadsOperatorsOfHalfThatAFlagRemoves) {
     dir.write("a.cu", R"(#include <cuda_fp16.h>
