@@ -26,6 +26,7 @@ struct Project {
     std::function<bool(std::string_view name)> is_imported_unread{};  // by a file without facts
     // Some text of a whole project turns the option on; empty: not known.
     std::function<bool(std::string_view option)> is_given{};
+    TorchVersion transformers{};  // that its requirements ask for
 };
 
 // The inputs of a rule: the linked program and the policies. Rules read no source text, no clock and no

@@ -257,7 +257,10 @@ Callers callers_of(const Program& program, const Function& f) {
         if (!at) continue;
         const std::vector<PythonCaller> calls = python_calls(program, leaf(at->name.str()));
         found.python.insert(found.python.end(), calls.begin(), calls.end());
-        found.has_others = found.has_others || (calls.empty() && program.callers(at->usr).empty());
+        // How a kernel is launched may not be seen; it is by host code.
+        const bool is_start =
+            at->kind == FunctionKind::host && calls.empty() && program.callers(at->usr).empty();
+        found.has_others = found.has_others || is_start;
         for (const Call* caller : program.callers(at->usr)) {
             const Function* owner = program.owner(*caller);
             if (!owner) continue;
@@ -337,7 +340,8 @@ HalfEvidence half_evidence(const RuleContext& context, const Function& f) {
         return by(context, *caller.function, *caller.call) != Passes::program;
     };
     if (!callers.empty() && !found.has_others && std::ranges::all_of(callers, tries_out))
-        return {HalfRuns::unshown, Note{callers.front().call->span, "only a test, a benchmark or a try-out calls it"}};
+        return {HalfRuns::unshown,
+                Note{callers.front().call->span, "only a test, a benchmark or a try-out calls it"}};
     if (!code.has_wide_variant(f)) return {};
     const Choice choice(context, f);
     if (choice.is_fixed()) return {};

@@ -296,7 +296,7 @@ TensorDType TensorDTypes::of_forward(const Function& f, const Call& call) {
     if (!modules_ || (method != "forward" && method != "__call__") || call.args.empty()) return unknown();
     if (in_region) return unknown();
     TensorDType found = modules_->of_module(f, call.args[0], call);
-    found.output = true;
+    found.output = found.of_model = true;
     return is_low_precision(found.dtype) ? found : unknown();
 }
 

@@ -21,6 +21,7 @@ struct TensorDType {
     DType dtype = DType::unknown;
     bool proven = true;       // it holds on every path that is known
     bool output = false;      // of a model whose code is not known: its last op may have cast it
+    bool of_model = false;    // ... or what was read of it, or passed on
     std::vector<Note> chain;  // the calls it came through, outermost first
 };
 

@@ -125,6 +125,7 @@ public:
         if (!plan) return plan.error();
         root_ = root_of(*plan, options_);
         torch_ = plan->torch;
+        project_.transformers = plan->transformers;
 
         rules_ = select_rules(parts_.rules, options_.select, options_.ignore);
         for (const Rule* rule : rules_) {
@@ -165,7 +166,9 @@ private:
             return same;
         });
         if (!findings) {
-            project_ = {plan.is_whole, plan.is_package, one_of(gatherer.unread_imports()), {}};
+            project_.is_whole = plan.is_whole;
+            project_.is_package = plan.is_package;
+            project_.is_imported_unread = one_of(gatherer.unread_imports());
             if (auto given = gatherer.given_options()) project_.is_given = one_of(*std::move(given));
             findings = judge_all(gatherer, policies);
         }

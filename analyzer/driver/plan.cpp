@@ -14,8 +14,8 @@
 
 #include "analyzer/config/glob.hpp"
 #include "analyzer/driver/discover.hpp"
+#include "analyzer/driver/pinned_version.hpp"
 #include "analyzer/driver/pool.hpp"
-#include "analyzer/driver/torch_pin.hpp"
 #include "analyzer/report/display.hpp"
 
 namespace mp::lint {
@@ -292,8 +292,9 @@ Result<Plan> make_plan(const LintOptions& options, const FrontEnds& parts) {
     if (plan.is_whole) plan.texts = found->texts;
     plan.is_package = plan.is_whole && is_installable(plan.project_root);
     plan.torch = parse_torch_version(options.torch).value_or(TorchVersion{});
-    if (options.torch.empty())
-        plan.torch = pinned_torch(plan.project_root.empty() ? start_directory(options) : plan.project_root);
+    const std::string root = plan.project_root.empty() ? start_directory(options) : plan.project_root;
+    if (options.torch.empty()) plan.torch = pinned_version(root, "torch");
+    plan.transformers = pinned_version(root, "transformers");
     for (const CompileCommand& c : plan.commands) {
         // Facts of a file outside the root would be dropped as foreign code.
         const bool inside = !relative_path(c.file, plan.project_root).starts_with('/');

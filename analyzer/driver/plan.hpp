@@ -31,7 +31,8 @@ struct Plan {
     std::vector<FoundFile> texts;  // of a whole project: scripts, configurations and documents
     bool is_package = false;       // the project can be installed
     std::string database;          // the one in use; empty: none
-    TorchVersion torch;  // that the user, or else the program's requirements ask for; may be unknown
+    TorchVersion torch;         // that the user, or else the program's requirements ask for; may be unknown
+    TorchVersion transformers;  // that the program's requirements ask for; may be unknown
 
     // The command for a file that is not in the database: the command of a neighbour, else the default.
     std::function<CompileCommand(const std::string&)> fallback;

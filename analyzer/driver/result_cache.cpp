@@ -73,6 +73,8 @@ std::string key_of(const Plan& plan, const LintOptions& options, const std::vect
                                    options.torch,
                                    std::to_string(plan.torch.major),
                                    std::to_string(plan.torch.minor),
+                                   std::to_string(plan.transformers.major),
+                                   std::to_string(plan.transformers.minor),
                                    options.device,
                                    plan.is_whole ? "whole" : "parts",
                                    plan.is_package ? "package" : "program",

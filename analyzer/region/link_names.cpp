@@ -255,27 +255,62 @@ private:
                 ++others;
         }
         if (!made) return;
+        const bool always = others == 0 && maker.returned.size() == 1;
+        enter_made(enter, *made, always ? Symbol{} : Symbol(std::string(maker.name.str()) + "()"),
+                   [&](std::int32_t param) { return argument_for(enter, maker, param); });
+    }
+
+    // `passed` finds the argument for a parameter of the function that makes the manager; `when` is the condition on
+    // which that is this one.
+    template <typename Passed>
+    static void enter_made(Call& enter, const Call& made, Symbol when, Passed passed) {
         std::vector<Operand> args{enter.args.empty() ? Operand{} : enter.args[0]};
-        for (Operand argument : made->args) {
+        for (Operand argument : made.args) {
             const Symbol keyword = argument.keyword;
-            const Operand* passed =
-                argument.param == kNone ? nullptr : argument_for(enter, maker, argument.param);
-            if (passed)
-                argument = *passed;
+            if (const Operand* given = argument.param == kNone ? nullptr : passed(argument.param))
+                argument = *given;
             else
                 argument.param = argument.call = kNone;
             argument.keyword = keyword;
             args.push_back(argument);
         }
-        if (others > 0 || maker.returned.size() > 1) {
-            Operand when;
-            when.keyword = Symbol("<when>");
-            when.text = Symbol(std::string(maker.name.str()) + "()");
-            args.push_back(when);
+        if (!when.empty()) {
+            args.emplace_back();
+            args.back().keyword = Symbol("<when>");
+            args.back().text = when;
         }
         enter.args = std::move(args);
-        enter.name = Symbol(std::string(made->name.str()) + ".__enter__");
+        enter.name = Symbol(std::string(made.name.str()) + ".__enter__");
         enter.callee = {};
+    }
+
+    // `with self.ctx:`, which methods of the class make an autocast region or, for some device, nothing: of several
+    // regions that of CUDA is entered.
+    bool enter_kept(const Function& f, Call& enter) const {
+        const Symbol attribute = enter.args[0].name;
+        if (!is_attribute_of_self(enter.args[0]) || f.parent_class.empty()) return false;
+        std::vector<const Call*> made;
+        bool is_known = true, is_one = true;
+        names_.classes().for_each_ancestor(f.parent_class, [&](Symbol cls) {
+            for (const Function* method : names_.classes().methods(cls))
+                for (const Call& call : method->calls) {
+                    if (call.kind != CallKind::constructor || call.result.name != attribute) continue;
+                    const std::string_view name = leaf(call.name.str());
+                    is_one = is_one && made.empty() && name != "nullcontext";
+                    is_known = is_known && (name == "nullcontext" || name == "autocast");
+                    if (name == "autocast") made.push_back(&call);
+                }
+        });
+        if (!is_known || made.empty()) return false;
+        const auto is_cuda = [](const Call* call) {
+            return call->name.str() != "torch.cpu.amp.autocast" &&
+                   std::ranges::any_of(call->args,
+                                       [](const Operand& o) { return o.constant.str() == "'cuda'"; });
+        };
+        const auto cuda = std::ranges::find_if(made, is_cuda);
+        enter_made(enter, cuda == made.end() ? *made.front() : **cuda, is_one ? Symbol{} : attribute,
+                   [](std::int32_t) { return static_cast<const Operand*>(nullptr); });
+        return true;
     }
 
     // True if any open call was resolved.
@@ -292,7 +327,7 @@ private:
 
     bool resolve_object(ObjectClasses& objects, const Function& f, Call& call) {
         const Symbol in_class = objects.of(f, call.args[0]);
-        if (in_class.empty()) return false;
+        if (in_class.empty()) return is_enter(call) && enter_kept(f, call);
         std::string_view method = call.name.str().substr(kUnknown.size());
         if (!names_.classes().knows(in_class)) return name_library_method(call, in_class, method);
         const bool called = method == "__call__";

@@ -9,7 +9,8 @@
 // Silent Ops on the device's list (autocast runs them in fp32); calls that ask for fp32; operands
 //        of unknown dtype; disabled regions with upcast operands. Ops that keep fp32 inside and
 //        have a bounded result (softmax) are notes; so are sums that round once, and a cast behind a test of the
-//        dtype, where no caller is known to pass half. A loss of two tensors is computed in the wider dtype: silent
+//        dtype, where no caller is known to pass half; and what a model returns where the requirements ask for
+//        a transformers that returns it in fp32. A loss of two tensors is computed in the wider dtype: silent
 //        where one is fp32, a note where one is not known.
 // Tests  testdata/lint/MP102.md, tests/analyzer/rules/fp32_op_in_low_precision_test.cpp
 //
@@ -50,6 +51,9 @@ Need need_of(std::string_view op) {
 bool needs_fp32(std::string_view op) { return need_of(op) != Need::none; }
 
 // hexp(sum), __hdiv(x, sum): arithmetic in half.
+// From this version on the models of transformers leave their logits in the dtype of their weights.
+constexpr TorchVersion kKeepsLogits{4, 46};
+
 constexpr std::array<std::string_view, 14> kIntrinsics{"hexp",  "h2exp", "hexp2",  "hexp10", "hlog",
                                                        "h2log", "hlog2", "hlog10", "__hdiv", "__h2div",
                                                        "hrcp",  "h2rcp", "hrsqrt", "h2rsqrt"};
@@ -198,7 +202,7 @@ public:
             message +=
                 ", and log-probabilities near -10 are off by up to " + shown(log_error(low.is.dtype), 2);
         Severity severity = picked ? Severity::warning : severity_of(f, call, low, region);
-        if (widest == DType::unknown) severity = Severity::note;
+        if (widest == DType::unknown || is_upcast_by_library(low.is)) severity = Severity::note;
         report(f, call, severity, std::move(message),
                std::string("upcast the operand ") + (is_python(f) ? "(.float())" : "(.to(torch::kFloat))") +
                    (region ? " or leave the region for this call" : " or ask for an fp32 result"),
@@ -293,6 +297,12 @@ private:
             if (is == DType::unknown) widest = is;
         }
         return widest;
+    }
+
+    // Models of older transformers return their logits in fp32.
+    bool is_upcast_by_library(const TensorDType& is) const {
+        const TorchVersion transformers = context_.project.transformers;
+        return is.of_model && transformers.known() && transformers < kKeepsLogits;
     }
 
     Severity severity_of(const Function& f, const Call& call, const LowOperand& low, const Context* region) {

@@ -19,6 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 using testing::AllOf;
+using testing::Contains;
 using testing::ContainsRegex;
 using testing::ElementsAre;
 using testing::EndsWith;
@@ -59,6 +60,22 @@ def main(args, batches):
 parser = argparse.ArgumentParser()
 parser.add_argument("--low", action="store_true")
 main(parser.parse_args(), [])
+)";
+constexpr const char* kLogits = R"(import torch
+import torch.nn.functional as F
+from transformers import AutoModelForCausalLM
+
+
+def train(name, batches):
+    model = AutoModelForCausalLM.from_pretrained(name, torch_dtype=torch.bfloat16)
+    optimizer = torch.optim.AdamW(model.parameters())
+    for x, labels in batches:
+        chosen = F.log_softmax(model(x).logits, dim=-1).gather(-1, labels)
+        (-chosen.mean()).backward()
+        optimizer.step()
+
+
+train("gpt2", [])
 )";
 constexpr const char* kClean = "float twice(float x) { return x + x; }\n";
 
@@ -364,6 +381,17 @@ TEST_F(Cli, AnOptionThatNothingInAWholeProjectGivesIsOff) {
     EXPECT_THAT(optimizer(), ElementsAre("MP501 note"));
     write("p/sweep.py", "import train\n\n\ndef go(args):\n    args.low = True\n    train.main(args, [])\n");
     EXPECT_THAT(optimizer(), ElementsAre("MP501 warning"));
+}
+
+TEST_F(Cli, AnOlderTransformersReturnsLogitsInFp32) {
+    const auto softmax = [&] { return levels(". --select MP102"); };
+    write("p/.git/HEAD", "");
+    write("p/train.py", kLogits);
+    EXPECT_THAT(softmax(), Contains("MP102 warning"));
+    write("p/requirements.txt", "transformers==4.45.2\n");
+    EXPECT_THAT(softmax(), Not(Contains("MP102 warning")));
+    write("p/requirements.txt", "transformers==4.46.0\n");
+    EXPECT_THAT(softmax(), Contains("MP102 warning"));
 }
 
 TEST_F(Cli, ARebuiltToolDoesNotTrustTheFactsOfTheOldOne) {

@@ -32,7 +32,7 @@ FENCED = [
 # source that stands higher than its header has a place of its own.
 LAYERS = {
     "analyzer/driver": """
-        front_ends given_options judge output policy_command pool python_scan torch_pin
+        front_ends given_options judge output pinned_version policy_command pool python_scan
         discover
         merge options python_reach real_front_ends
         plan

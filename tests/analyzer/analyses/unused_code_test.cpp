@@ -82,7 +82,8 @@ TEST(UnusedCode, MethodsOfAClassThatNothingMakes) {
     EXPECT_THAT(never_called({net}), ElementsAre("net.Naive.forward"));
     EXPECT_THAT(never_called({net, use("    call 2:1 net.Naive kind=constructor\n")}), IsEmpty());
     EXPECT_THAT(never_called({net, use("    call 2:1 net.Naive.apply\n")}), IsEmpty());
-    EXPECT_THAT(never_called({net + "    call 6:1 net.Naive.help kind=method\n"}), ElementsAre("net.Naive.forward"));
+    EXPECT_THAT(never_called({net + "    call 6:1 net.Naive.help kind=method\n"}),
+                ElementsAre("net.Naive.forward"));
     EXPECT_THAT(never_called({net, python("c",
                                           "  func 3:9 c.Deep.forward kind=python parent_class=c.Deep "
                                           "bases=[net.Naive]\n  func 9:5 c.main kind=python\n"

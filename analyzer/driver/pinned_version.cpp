@@ -1,4 +1,4 @@
-#include "analyzer/driver/torch_pin.hpp"
+#include "analyzer/driver/pinned_version.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -37,14 +37,14 @@ std::string_view without_blanks(std::string_view text) {
 }
 
 // "torch==2.2.0" somewhere in the line; where conda may install it "pytorch=2.2" too. Unknown for other lines.
-TorchVersion pinned_by(std::string_view line, Source source) {
+TorchVersion pinned_by(std::string_view line, Source source, std::string_view package) {
     line = without_blanks(line);
     if (!asks(line, source)) return {};
     const bool is_conda = source != Source::requirements;
-    constexpr std::string_view kName = "torch";
-    for (std::size_t at = line.find(kName); at != line.npos; at = line.find(kName, at + 1)) {
-        std::string_view before = line.substr(0, at), after = without_blanks(line.substr(at + kName.size()));
-        if (is_conda && before.ends_with("py")) before.remove_suffix(2);
+    for (std::size_t at = line.find(package); at != line.npos; at = line.find(package, at + 1)) {
+        std::string_view before = line.substr(0, at),
+                         after = without_blanks(line.substr(at + package.size()));
+        if (is_conda && package == "torch" && before.ends_with("py")) before.remove_suffix(2);
         const bool begins = before.empty() || std::string_view(" \t\"'").find(before.back()) != before.npos;
         const std::string_view equals = after.substr(0, after.starts_with("==") ? 2 : 1);
         if (!begins || (equals != "==" && !(is_conda && equals == "="))) continue;
@@ -56,7 +56,7 @@ TorchVersion pinned_by(std::string_view line, Source source) {
 
 }  // namespace
 
-TorchVersion pinned_torch(const std::string& folder) {
+TorchVersion pinned_version(const std::string& folder, std::string_view package) {
     TorchVersion pin;
     std::error_code failed;
     for (const fs::directory_entry& entry : fs::directory_iterator(folder, failed)) {
@@ -64,7 +64,7 @@ TorchVersion pinned_torch(const std::string& folder) {
         const Source source = source_of(entry.path());
         if (source == Source::none || !read_file(entry.path().string(), text, kLargest)) continue;
         for (std::string_view rest = text; !rest.empty();) {
-            const TorchVersion version = pinned_by(next_line(rest), source);
+            const TorchVersion version = pinned_by(next_line(rest), source, package);
             if (!version.known()) continue;
             if (pin.known() && pin != version) return {};
             pin = version;
