@@ -53,13 +53,16 @@ std::optional<double> figure_of(const Operand& value) {
     return number_of(value);
 }
 
-// `bits: int = 16`, `bits: int = field(default=16)` in the body of a class.
+// `bits: int = 16`, `bits: int = field(default=16)` in the body of a class; nullptr where no default is known.
+const Operand* default_value(const Function& body, const Definition& d) {
+    if (!d.value.assumed) return nullptr;
+    const Call* made = call_of(body, d.value);
+    return made ? keyword_argument(*made, "default") : &d.value;
+}
+
 std::optional<double> default_number(const Function& body, const Definition& d) {
-    if (!d.value.assumed) return std::nullopt;
-    if (const std::optional<double> number = figure_of(d.value)) return number;
-    if (d.value.call < 0 || static_cast<std::size_t>(d.value.call) >= body.calls.size()) return std::nullopt;
-    const Operand* given = keyword_argument(body.calls[static_cast<std::size_t>(d.value.call)], "default");
-    return given ? figure_of(*given) : std::nullopt;
+    const Operand* value = default_value(body, d);
+    return value ? figure_of(*value) : std::nullopt;
 }
 
 // Whether a call or an object may give the field another value than its default.
@@ -126,7 +129,8 @@ std::string option_name(std::string_view flag) {
     return name;
 }
 
-// Looks at all that gives a name its value: defaults, calls, attributes. Each has to be off.
+// Looks at all that gives a name its value: defaults, calls, attributes. Each has to be False. An option that has no
+// value, as the path of a checkpoint, is one that a user gives.
 class Off {
 public:
     explicit Off(const RuleContext& context) : context_(context) {}
@@ -197,12 +201,12 @@ private:
         if (leaf(f.name.str()) == "<class>")
             for (const Definition& d : f.definitions) {
                 if (leaf(d.name.str()) != name) continue;
-                if (default_number(f, d) != 0) return false;
+                if (!is_false(default_value(f, d))) return false;
                 note(d.span);
             }
         for (const Parameter& p : f.params) {
             if (p.name.str() != name || (p.constant.empty() && p.refers.empty())) continue;
-            if (truth_of(p.constant.str()) != false) return false;
+            if (p.constant.str() != "false") return false;
             note(f.span);
         }
         for (const Setting& s : f.settings)
@@ -248,9 +252,8 @@ private:
     static bool is_off_option(const Call& call, std::optional<SourceSpan>& first) {
         const Operand* value = keyword_argument(call, "default");
         const Operand* action = keyword_argument(call, "action");
-        const bool is_none = value && value->text.str() == "None";
-        if (value && !is_none && figure_of(*value) != 0) return false;
-        if (!value && action && spelled(*action) == "store_false") return false;
+        const bool is_flag = action && spelled(*action) == "store_true";
+        if (value ? !is_false(value) : !is_flag) return false;
         if (!first) first = call.span;
         return true;
     }

@@ -30,10 +30,9 @@ void append(std::vector<std::uint64_t>& to, const std::vector<std::uint64_t>& fr
     to.insert(to.end(), from.begin(), from.end());
 }
 
-std::vector<std::uint64_t> each_once(std::vector<std::uint64_t> values) {
+void keep_each_once(std::vector<std::uint64_t>& values) {
     std::ranges::sort(values);
     values.erase(std::ranges::unique(values).begin(), values.end());
-    return values;
 }
 
 }  // namespace
@@ -63,6 +62,7 @@ void Gatherer::run(const std::vector<PlannedUnit>& commands) {
     has_slice_ = !options_.whole_tree && is_large_tree(python);
     has_slice_ ? gather_slice() : extract_missing(first_python_);
     add_configuration_files();
+    if (planner_.plan.is_whole) read_project();
 }
 
 std::size_t Gatherer::add(PlannedUnit planned) {
@@ -348,28 +348,25 @@ bool Gatherer::is_test(const std::string& path) const {
     return code_kind(relative_path(path, planner_.plan.project_root)) == CodeKind::test;
 }
 
-std::vector<std::uint64_t> Gatherer::unread_imports() const {
-    std::vector<std::uint64_t> names;
+void Gatherer::read_project() {
+    std::vector<std::uint64_t> options;
     for (const GatheredUnit& unit : units_) {
-        const StoredHead& head = unit.head;
-        const bool has_all_facts = unit.in_program && head.is_relevant && unit.result.state == UnitState::ok;
-        if (!has_all_facts && !is_test(unit.planned.path())) append(names, head.imports);
+        if (is_test(unit.planned.path())) continue;
+        const bool has_all_facts =
+            unit.in_program && unit.head.is_relevant && unit.result.state == UnitState::ok;
+        if (!has_all_facts) append(unread_imports_, unit.head.imports);
+        append(options, unit.head.given);
     }
-    return each_once(std::move(names));
-}
-
-std::optional<std::vector<std::uint64_t>> Gatherer::given_options() const {
-    const Plan& plan = planner_.plan;
-    if (!plan.is_whole || plan.texts.size() > kMostTexts) return std::nullopt;
-    std::vector<std::uint64_t> names;
-    for (const GatheredUnit& unit : units_)
-        if (!is_test(unit.planned.path())) append(names, unit.head.given);
-    for (const FoundFile& file : plan.texts) {
+    keep_each_once(unread_imports_);
+    const std::vector<FoundFile>& texts = planner_.plan.texts;
+    if (texts.size() > kMostTexts) return;
+    for (const FoundFile& file : texts) {
         std::string text;
         if (!is_test(file.path) && read_file(file.path, text, kLargestText))
-            append(names, lint::given_options(text, TextKind::data));
+            append(options, lint::given_options(text, TextKind::data));
     }
-    return each_once(std::move(names));
+    keep_each_once(options);
+    given_options_ = std::move(options);
 }
 
 bool Gatherer::is_complete() const {

@@ -45,11 +45,10 @@ public:
     std::size_t first_python() const { return first_python_; }
     // Paths at which a configuration file was looked for.
     const std::vector<std::string>& absent() const { return absent_; }
-    // Hashes of the names that Python files without facts import, sorted; tests do not count.
-    std::vector<std::uint64_t> unread_imports() const;
-    // Hashes of the options that texts of a whole project turn on, sorted; tests do not count. Nothing where there are
-    // too many texts.
-    std::optional<std::vector<std::uint64_t>> given_options() const;
+    // Of a whole project, sorted hashes: the names that Python files without facts import, and the options that texts
+    // turn on (nothing where there are too many texts). Tests do not count.
+    const std::vector<std::uint64_t>& unread_imports() const { return unread_imports_; }
+    const std::optional<std::vector<std::uint64_t>>& given_options() const { return given_options_; }
     // No unit was lost, and all inputs are known.
     bool is_complete() const;
 
@@ -74,6 +73,7 @@ private:
     PoolOptions pool_for(const std::vector<Batch>&) const;
     void receive(const Batch&, JobOutcome);
     bool is_test(const std::string& path) const;
+    void read_project();
     bool receive_segment(const Batch&, JobOutcome&);
     void read(const std::vector<std::size_t>& units);
     void set_unit(GatheredUnit&, Unit);
@@ -89,6 +89,8 @@ private:
     std::vector<std::size_t> to_store_;  // heads that changed without an extraction
     std::vector<std::size_t> retry_;     // units of jobs that were lost
     std::vector<std::string> absent_;
+    std::vector<std::uint64_t> unread_imports_;
+    std::optional<std::vector<std::uint64_t>> given_options_;
     bool has_slice_ = false;
     std::size_t done_ = 0;
     std::size_t total_ = 0;

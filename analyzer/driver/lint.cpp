@@ -169,7 +169,7 @@ private:
             project_.is_whole = plan.is_whole;
             project_.is_package = plan.is_package;
             project_.is_imported_unread = one_of(gatherer.unread_imports());
-            if (auto given = gatherer.given_options()) project_.is_given = one_of(*std::move(given));
+            if (const auto& given = gatherer.given_options()) project_.is_given = one_of(*given);
             findings = judge_all(gatherer, policies);
         }
         timed("cache", [&] { results.save(commands, gatherer, *findings); });

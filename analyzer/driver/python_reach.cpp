@@ -109,9 +109,17 @@ bool leaves_to_subclasses(const Unit& unit, const Function& f, const Seeds& seed
     return std::ranges::any_of(f.calls, is_left) && opens_by_itself(f, seeds);
 }
 
+// self.ctx = torch.autocast("cuda"): a subclass in another file may enter it.
+bool keeps_region(const Function& f) {
+    return !f.parent_class.empty() && std::ranges::any_of(f.calls, [](const Call& call) {
+        return call.kind == CallKind::constructor && last(call.name.str()) == "autocast" &&
+               call.result.name.str().starts_with("self.");
+    });
+}
+
 void add_export(const Unit& unit, const Function& f, std::string_view module, const Seeds& seeds,
                 Outline& out) {
-    if (leaves_to_subclasses(unit, f, seeds))
+    if (leaves_to_subclasses(unit, f, seeds) || keeps_region(f))
         out.exports.push_back({hash_bytes(last(f.parent_class.str())), true});
     const bool manager = is_manager(f);
     const bool low = gives_low(f) || (manager && opens_by_itself(f, seeds));

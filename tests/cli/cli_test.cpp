@@ -156,7 +156,8 @@ TEST_F(Cli, TheLastLineSaysWhatWouldCompleteTheAnalysis) {
           "[submodule \"a\"]\n\tpath = third_party/cutlass\n\turl = u\n"
           "[submodule \"b\"]\n\tpath = third_party/filled\n");
     write("p/third_party/filled/x.md", "");
-    write("p/a.cu", "#include <cutlass/absent.h>\n" + std::string(kDefect));
+    write("p/a.cu", "#include <cutlass/absent.h>\n" + std::string(kDefect) +
+                        "extern \"C\" void run(const __half* x) { sum(x); }\n");
     write("p/lone.cuh", "template <typename T> T twice(T x) { return x + x; }\n");
     const Outcome o = stubs(".");
     EXPECT_THAT(o.out,

@@ -53,6 +53,8 @@ TEST_F(ProgramOptions, AnOptionOfACommandThatNothingGives) {
     EXPECT_FALSE(is_kept_off(parser("{constant=\"'--fp16'\"} {constant=true keyword=default}")));
     EXPECT_FALSE(is_kept_off(parser("{constant=\"'--fp16'\"} {constant=\"'store_false'\" keyword=action}")));
     EXPECT_FALSE(is_kept_off("")) << "nothing says what it is";
+    EXPECT_FALSE(is_kept_off(parser("{constant=\"'--fp16'\"} {text=None keyword=default}"))) << "a value";
+    EXPECT_FALSE(is_kept_off(parser("{constant=\"'--fp16'\"} {constant=0 keyword=default}"))) << "a number";
 }
 
 TEST_F(ProgramOptions, EveryDefaultHasToBeOff) {
