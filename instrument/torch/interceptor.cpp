@@ -70,8 +70,11 @@ public:
         const bool twin = adapter.control.twin_active();
         const bool sampled = adapter.ledger.sampled();
         ThreadState& state = thread_state();
-        if (info.adds_two && adds_single_values(stack))
-            addition_ = adapter.running_totals.begins(info, arguments_on(stack));
+        if (info.adds_two) {
+            const std::size_t count = info.arguments.size();
+            const c10::ArrayRef<IValue> arguments(stack.data() + stack.size() - count, count);
+            addition_ = adapter.running_totals.begins(info, arguments);
+        }
         // Only measurements need the site of an op.
         if (twin || sampled || addition_ || op_log()) site_ = state.site = site_of(adapter, info, forward_);
         if (!twin && sampled) {
@@ -122,12 +125,6 @@ public:
 private:
     std::vector<IValue> arguments_on(const Stack& stack) const {
         return {stack.end() - static_cast<std::ptrdiff_t>(info_.arguments.size()), stack.end()};
-    }
-
-    // The first question about an addition, because nearly all are of larger tensors.
-    bool adds_single_values(const Stack& stack) const {
-        const IValue& first = stack[stack.size() - info_.arguments.size()];
-        return first.isTensor() && first.toTensor().defined() && first.toTensor().numel() == 1;
     }
 
     void look_at_total(const at::Tensor& sum) const {

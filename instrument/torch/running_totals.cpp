@@ -25,7 +25,7 @@ bool may_be_total(const at::Tensor& t) {
 }  // namespace
 
 std::optional<RunningTotals::Addition> RunningTotals::begins(const OpInfo& op,
-                                                             const std::vector<IValue>& arguments) {
+                                                             c10::ArrayRef<IValue> arguments) {
     if (arguments.size() < 3 || !is_single_value(arguments[0]) || !is_single_value(arguments[1]))
         return std::nullopt;
     const at::Tensor &first = arguments[0].toTensor(), &second = arguments[1].toTensor();

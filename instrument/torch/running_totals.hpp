@@ -5,7 +5,6 @@
 #include <mutex>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "instrument/torch/op_info.hpp"
 
@@ -27,8 +26,8 @@ public:
     };
 
     // Called before an op; none: it adds no value to a single one of 16 bits. A Python number is no addend: what it
-    // adds is the same each time (counters.hpp).
-    std::optional<Addition> begins(const OpInfo&, const std::vector<IValue>& arguments);
+    // adds is the same each time (counters.hpp). Copies nothing: nearly all additions are of larger tensors.
+    std::optional<Addition> begins(const OpInfo&, c10::ArrayRef<IValue> arguments);
     // Called with the sum. None until the total is long.
     std::optional<Drift> ends(const Addition&, const at::Tensor& sum);
 
