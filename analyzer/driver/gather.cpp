@@ -11,6 +11,7 @@
 #include "analyzer/driver/discover.hpp"
 #include "analyzer/driver/given_options.hpp"
 #include "kernels/base/parallel.hpp"
+#include "kernels/base/sorted.hpp"
 
 namespace mp::lint {
 namespace {
@@ -28,11 +29,6 @@ constexpr std::size_t kMostTexts = 2000;
 
 void append(std::vector<std::uint64_t>& to, const std::vector<std::uint64_t>& from) {
     to.insert(to.end(), from.begin(), from.end());
-}
-
-void keep_each_once(std::vector<std::uint64_t>& values) {
-    std::ranges::sort(values);
-    values.erase(std::ranges::unique(values).begin(), values.end());
 }
 
 }  // namespace
@@ -117,8 +113,7 @@ void Gatherer::add_configuration_files() {
         const std::string from = units_[i].planned.path();
         for (const std::string& name : mentions) look_for(name, from);
     }
-    std::ranges::sort(absent_);
-    absent_.erase(std::ranges::unique(absent_).begin(), absent_.end());
+    sort_unique(absent_);
     total_ += units_.size() - first;
     extract_missing(first);
 }
@@ -205,7 +200,7 @@ void Gatherer::extract_missing(std::size_t first) {
     extract(missing);
 }
 
-// Fills the result of a unit whose facts stay in the store for now.
+// Fills the result of a unit whose facts stay in the store until read_facts().
 void Gatherer::describe_stored(GatheredUnit& unit) {
     unit.result = result_of(unit.planned, store_->read_shell(unit.planned.key));
     unit.result.cached = true;
@@ -357,7 +352,7 @@ void Gatherer::read_project() {
         if (!has_all_facts) append(unread_imports_, unit.head.imports);
         append(options, unit.head.given);
     }
-    keep_each_once(unread_imports_);
+    sort_unique(unread_imports_);
     const std::vector<FoundFile>& texts = planner_.plan.texts;
     if (texts.size() > kMostTexts) return;
     for (const FoundFile& file : texts) {
@@ -365,7 +360,7 @@ void Gatherer::read_project() {
         if (!is_test(file.path) && read_file(file.path, text, kLargestText))
             append(options, lint::given_options(text, TextKind::data));
     }
-    keep_each_once(options);
+    sort_unique(options);
     given_options_ = std::move(options);
 }
 

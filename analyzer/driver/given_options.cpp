@@ -4,19 +4,18 @@
 #include <array>
 #include <string>
 
+#include "analyzer/analyses/support.hpp"
 #include "kernels/base/files.hpp"
+#include "kernels/base/sorted.hpp"
 
 namespace mp::lint {
 namespace {
 
-bool is_word(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
 bool is_quote(char c) { return c == '"' || c == '\''; }
 
 std::string_view word_from(std::string_view text, std::size_t at, std::string_view also = "") {
     std::size_t end = at;
-    while (end < text.size() && (is_word(text[end]) || also.find(text[end]) != also.npos)) ++end;
+    while (end < text.size() && (is_part_of_name(text[end]) || also.find(text[end]) != also.npos)) ++end;
     return text.substr(at, end - at);
 }
 
@@ -24,7 +23,7 @@ std::string_view word_from(std::string_view text, std::size_t at, std::string_vi
 std::string_view word_before(std::string_view text, std::size_t end) {
     while (end > 0 && (text[end - 1] == ' ' || is_quote(text[end - 1]) || text[end - 1] == '\\')) --end;
     std::size_t begin = end;
-    while (begin > 0 && is_word(text[begin - 1])) --begin;
+    while (begin > 0 && is_part_of_name(text[begin - 1])) --begin;
     return text.substr(begin, end - begin);
 }
 
@@ -43,8 +42,9 @@ bool turns_on(std::string_view value, TextKind kind) {
 bool is_defined(std::string_view text, std::size_t quote) {
     constexpr std::array<std::string_view, 3> kDefines{"argument", "option", "flag"};
     std::size_t at = quote;
-    while (at > 0 && text[at - 1] != '(' &&
-           (std::string_view(" \n\t\r\"'-,\\").find(text[at - 1]) != text.npos || is_word(text[at - 1])))
+    while (
+        at > 0 && text[at - 1] != '(' &&
+        (std::string_view(" \n\t\r\"'-,\\").find(text[at - 1]) != text.npos || is_part_of_name(text[at - 1])))
         --at;
     if (at == 0 || text[at - 1] != '(') return false;
     const std::string_view callee = word_before(text, at - 1);
@@ -60,15 +60,14 @@ public:
     }
 
     std::vector<std::uint64_t> take() {
-        std::ranges::sort(found_);
-        found_.erase(std::ranges::unique(found_).begin(), found_.end());
+        sort_unique(found_);
         return std::move(found_);
     }
 
 private:
     // --fp16, --fp-16, --fp16=true
     void command_option(std::size_t at) {
-        const bool begins = at == 0 || (!is_word(text_[at - 1]) && text_[at - 1] != '-');
+        const bool begins = at == 0 || (!is_part_of_name(text_[at - 1]) && text_[at - 1] != '-');
         if (!begins || text_.substr(at, 2) != "--") return;
         const std::string_view name = word_from(text_, at + 2, "-.");
         if (name.empty() || (at > 0 && is_quote(text_[at - 1]) && is_defined(text_, at - 1))) return;

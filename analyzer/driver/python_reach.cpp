@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "kernels/base/files.hpp"
+#include "kernels/base/sorted.hpp"
 #include "kernels/numerics/dtype.hpp"
 
 namespace mp::lint {
@@ -142,8 +143,7 @@ Outline outline_of(const Unit& unit, std::string_view module, const Seeds& seeds
         add_definitions(f, module, out);
     }
     for (Outline::Part& part : out.parts) {
-        std::ranges::sort(part.calls);
-        part.calls.erase(std::ranges::unique(part.calls).begin(), part.calls.end());
+        sort_unique(part.calls);
         std::erase_if(part.calls, [](Symbol called) { return !is_qualified(called); });
     }
     std::erase_if(out.parts, [](const Outline::Part& part) { return part.calls.empty(); });

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/base/files.hpp"
+#include "kernels/base/sorted.hpp"
 
 namespace mp::lint {
 namespace {
@@ -70,8 +71,7 @@ Seeds::Seeds(Rules rules) {
     for (const Rule* rule : rules)
         for (const TriggerWords group : rule->triggers.groups())
             words_.insert(words_.end(), group.begin(), group.end());
-    std::ranges::sort(words_);
-    words_.erase(std::ranges::unique(words_).begin(), words_.end());
+    sort_unique(words_);
     for (std::size_t i = 0; i < words_.size(); ++i) {
         const std::string_view body = body_of(words_[i]);
         for (int first = 0; first < 256; ++first) {
@@ -130,8 +130,7 @@ std::vector<std::uint64_t> imported_names(std::string_view text) {
         const std::size_t from = line.empty() || all ? begin : at;
         add_words(text.substr(from, end - from), out);
     }
-    std::sort(out.begin(), out.end());
-    out.erase(std::unique(out.begin(), out.end()), out.end());
+    sort_unique(out);
     return out;
 }
 

@@ -4,6 +4,7 @@
 
 #include "analyzer/python/builtins.hpp"
 #include "analyzer/python/library/library.hpp"
+#include "kernels/base/sorted.hpp"
 
 namespace mp::lint::python {
 
@@ -141,8 +142,7 @@ void Builder::merge(const std::vector<Branch>& all, Symbol condition, bool when)
         branches.push_back(&branch);
         for (const auto& [slot, value] : branch.changed) slots.push_back(slot);
     }
-    std::sort(slots.begin(), slots.end());
-    slots.erase(std::unique(slots.begin(), slots.end()), slots.end());
+    sort_unique(slots);
     const auto value_in = [&](const Branch& branch, std::uint32_t slot) -> const Slot& {
         const auto at = std::lower_bound(branch.changed.begin(), branch.changed.end(), slot,
                                          [](const auto& entry, auto s) { return entry.first < s; });
