@@ -65,22 +65,25 @@ std::optional<double> default_number(const Function& body, const Definition& d) 
     return value ? figure_of(*value) : std::nullopt;
 }
 
+// Whether the test holds of each value that the function gives the name: self.bits = 4, Config(bits=4), c["bits"] = 4.
+template <typename Test>
+bool all_given(const Function& f, std::string_view name, Test test) {
+    const auto is_good = [&](const Call& call) {
+        const Operand* given = keyword_argument(call, name);
+        const bool by_name = leaf(call.name.str()) == "__setitem__" || leaf(call.name.str()) == "setattr";
+        const bool stores = by_name && call.args.size() > 2 && spelled(call.args[1]) == name;
+        return (!given || test(*given)) && (!stores || test(call.args[2]));
+    };
+    return std::ranges::all_of(
+               f.settings, [&](const Setting& s) { return leaf(s.key.str()) != name || test(s.value); }) &&
+           std::ranges::all_of(f.calls, is_good);
+}
+
 // Whether a call or an object may give the field another value than its default.
 bool may_be_given(const Program& program, std::string_view field, double otherwise) {
-    const auto differs = [&](const Operand& value) { return figure_of(value) != otherwise; };
-    return std::ranges::any_of(program.functions(), [&](const Function* f) {
-        return std::ranges::any_of(
-                   f->settings,
-                   [&](const Setting& s) { return leaf(s.key.str()) == field && differs(s.value); }) ||
-               std::ranges::any_of(f->calls, [&](const Call& call) {
-                   const Operand* given = keyword_argument(call, field);
-                   const bool by_name =
-                       leaf(call.name.str()) == "__setitem__" || leaf(call.name.str()) == "setattr";
-                   return (given && differs(*given)) ||
-                          (by_name && call.args.size() > 2 && spelled(call.args[1]) == field &&
-                           differs(call.args[2]));
-               });
-    });
+    const auto is_same = [&](const Operand& value) { return figure_of(value) == otherwise; };
+    return std::ranges::any_of(program.functions(),
+                               [&](const Function* f) { return !all_given(*f, field, is_same); });
 }
 
 // The only field of that name in the classes of the program, if its default is none of the numbers.
@@ -107,12 +110,16 @@ std::string_view field_held_by(const Function& f, std::string_view variable) {
     return reads == f.calls.end() ? std::string_view() : spelled(reads->args[1]);
 }
 
+// "args.fp16", "use_amp"
+bool is_dotted_name(std::string_view text) {
+    return !text.empty() && std::ranges::all_of(text, [](char c) { return is_part_of_name(c) || c == '.'; });
+}
+
 // What an option has to be where this edge is taken.
 std::optional<Listed> required_by(const Function& f, const Edge& edge) {
     const std::string_view condition = edge.condition.str();
     if (std::optional<Listed> listed = edge.when ? listed_in(condition) : std::nullopt) return listed;
-    const auto is_in_name = [](char c) { return is_part_of_name(c) || c == '.'; };
-    if (condition.empty() || !std::ranges::all_of(condition, is_in_name)) return std::nullopt;
+    if (!is_dotted_name(condition)) return std::nullopt;
     const bool is_field = condition.find('.') != std::string_view::npos;
     const std::string_view field = is_field ? leaf(condition) : field_held_by(f, condition);
     return field.empty() ? std::nullopt : std::optional(Listed{field, {edge.when ? 1.0 : 0.0}, true});
@@ -167,8 +174,7 @@ public:
             const std::optional<SourceSpan> left = of_name(f, text.substr(0, also));
             return left ? left : of_name(f, text.substr(also + 5));
         }
-        const auto is_in_name = [](char c) { return is_part_of_name(c) || c == '.'; };
-        if (text.empty() || !std::ranges::all_of(text, is_in_name)) return std::nullopt;
+        if (!is_dotted_name(text)) return std::nullopt;
         if (text.find('.') == text.npos) {
             const auto alias =
                 std::ranges::find(f.aliases, text, [](const Alias& a) { return a.name.str(); });
@@ -209,23 +215,13 @@ private:
             if (p.constant.str() != "false") return false;
             note(f.span);
         }
-        for (const Setting& s : f.settings)
-            if (leaf(s.key.str()) == name && !is_off_value(f, s.value, name, first)) return false;
-        return std::ranges::all_of(f.calls,
-                                   [&](const Call& call) { return is_off_in(f, call, name, first); });
-    }
-
-    bool is_off_in(const Function& f, const Call& call, std::string_view name,
-                   std::optional<SourceSpan>& first) {
-        if (leaf(call.name.str()) == "add_argument")
-            return !defines(call, name) || is_off_option(call, first);
-        const Operand* given = keyword_argument(call, name);
-        if (given && !is_off_value(f, *given, name, first)) return false;
-        const bool by_name = leaf(call.name.str()) == "__setitem__" || leaf(call.name.str()) == "setattr";
-        if (by_name && call.args.size() > 2 && spelled(call.args[1]) == name &&
-            !is_off_value(f, call.args[2], name, first))
-            return false;
-        return is_off_by_position(f, call, name, first);
+        return all_given(f, name,
+                         [&](const Operand& value) { return is_off_value(f, value, name, first); }) &&
+               std::ranges::all_of(f.calls, [&](const Call& call) {
+                   return leaf(call.name.str()) == "add_argument"
+                              ? !defines(call, name) || is_off_option(call, first)
+                              : is_off_by_position(f, call, name, first);
+               });
     }
 
     // Trainer(model, args.fp16), where a parameter has the name.
