@@ -5,10 +5,10 @@
 
 DIR is copied, for one of its files is edited; a tree as large as the transformers wheel (2,860 files) is
 meant: pip download --no-deps transformers, and unzip. Rows: ruff with every rule and with its default rules,
-both without a cache; mp-lint with every rule, cold (an empty cache), again over the unchanged tree, and after one
-file was edited. Figures: CPU time of the whole process tree,
-wall time, memory of the largest process. Minimum over interleaved rounds; files are in the page cache. Only ratios
-of one run mean anything on a shared machine. Never a test: nothing here fails on a number.
+both without a cache; mp-lint with every rule, cold (an empty cache) as a whole project (with .git) and as a
+folder, again over the unchanged tree, and after one file was edited. Figures: CPU time of the whole process
+tree, wall time, memory of the largest process. Minimum over interleaved rounds; files are in the page cache.
+Only ratios of one run mean anything on a shared machine. Never a test: nothing here fails on a number.
 """
 import argparse
 import os
@@ -65,6 +65,14 @@ class Bench:
     def empty(self):
         shutil.rmtree(self.cache, ignore_errors=True)
 
+    def become_project(self):
+        self.empty()
+        os.makedirs(os.path.join(self.tree, ".git"))
+
+    def become_folder(self):
+        self.empty()
+        os.rmdir(os.path.join(self.tree, ".git"))
+
     def edit(self):
         self.edits += 1
         with open(self.edited, "a") as out:
@@ -79,7 +87,8 @@ class Bench:
         if self.ruff[0]:
             yield "ruff, every rule", lambda: None, [*self.ruff, "--select", "ALL", self.tree]
             yield "ruff, default rules", lambda: None, [*self.ruff, self.tree]
-        yield "mp-lint, cold, every rule", self.empty, self.lint
+        yield "mp-lint, cold, as a whole project", self.become_project, self.lint
+        yield "mp-lint, cold, every rule", self.become_folder, self.lint
         yield "mp-lint, nothing changed", lambda: run(self.lint), self.lint
         yield "mp-lint, one file edited", self.edit, self.lint
         yield "mp-lint, a function added", self.edit_facts, self.lint
