@@ -36,13 +36,12 @@ std::string_view module_of(const Function& f) {
 bool finds_anything_by_name(const Call& call) {
     constexpr std::array<std::string_view, 7> kFinds{
         "import_module", "__import__", "instantiate", "locate", "run_path", "LightningCLI", "__subclasses__"};
-    const std::string_view name = call.name.str();  // model.eval() is another one
-    return name == "eval" || name == "exec" || any_of(leaf(name), kFinds);
+    return any_of(leaf(call.name.str()), kFinds);
 }
 
-// ... of the file that the call is in: globals()[name](), Fire().
+// ... of the file that the call is in: globals()[name](), eval(text), Fire(). model.eval() is another one.
 bool finds_own_by_name(const Call& call) {
-    constexpr std::array<std::string_view, 3> kTables{"globals", "locals", "vars"};
+    constexpr std::array<std::string_view, 5> kTables{"globals", "locals", "vars", "eval", "exec"};
     return any_of(call.name.str(), kTables) || leaf(call.name.str()) == "Fire";
 }
 
@@ -67,8 +66,8 @@ bool is_imported_unread(const RuleContext& context, std::string_view name) {
     return context.project.is_imported_unread && context.project.is_imported_unread(name);
 }
 
-// A file without facts may call what it imports: the function, its module, or a package that hands it on. One that
-// imports by strings may call anything.
+// A file without facts, or one that evaluates strings, may call what it imports: the function, its module, or a package
+// that hands it on. One that imports by strings may call anything.
 bool may_be_called_unread(const RuleContext& context, const Function& f, std::string_view name) {
     for (const std::string_view word :
          {name, std::string_view("importlib"), std::string_view("hydra"), std::string_view("LightningCLI")})

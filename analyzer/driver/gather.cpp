@@ -349,7 +349,8 @@ void Gatherer::read_project() {
         if (is_test(unit.planned.path())) continue;
         const bool has_all_facts =
             unit.in_program && unit.head.is_relevant && unit.result.state == UnitState::ok;
-        if (!has_all_facts) append(unread_imports_, unit.head.imports);
+        const bool evaluates = std::ranges::binary_search(unit.head.imports, hash_bytes(kEvaluates));
+        if (!has_all_facts || evaluates) append(unread_imports_, unit.head.imports);
         append(options, unit.head.given);
     }
     sort_unique(unread_imports_);

@@ -45,8 +45,8 @@ public:
     std::size_t first_python() const { return first_python_; }
     // Paths at which a configuration file was looked for.
     const std::vector<std::string>& absent() const { return absent_; }
-    // Of a whole project, sorted hashes: the names that Python files without facts import, and the options that texts
-    // turn on (nothing where there are too many texts). Tests do not count.
+    // Of a whole project, sorted hashes: the names that Python files import that have no facts or evaluate strings, and
+    // the options that texts turn on (nothing where there are too many texts). Tests do not count.
     const std::vector<std::uint64_t>& unread_imports() const { return unread_imports_; }
     const std::optional<std::vector<std::uint64_t>>& given_options() const { return given_options_; }
     // No unit was lost, and all inputs are known.

@@ -65,6 +65,14 @@ void add_words(std::string_view text, std::vector<std::uint64_t>& out) {
     }
 }
 
+// eval(text) and exec(text), but not model.eval().
+bool evaluates(std::string_view text) {
+    for (const std::string_view call : {std::string_view("eval("), std::string_view("exec(")})
+        for (std::size_t at = text.find(call); at != text.npos; at = text.find(call, at + 1))
+            if (at == 0 || (!is_word(text[at - 1]) && text[at - 1] != '.')) return true;
+    return false;
+}
+
 }  // namespace
 
 Seeds::Seeds(Rules rules) {
@@ -130,6 +138,7 @@ std::vector<std::uint64_t> imported_names(std::string_view text) {
         const std::size_t from = line.empty() || all ? begin : at;
         add_words(text.substr(from, end - from), out);
     }
+    if (evaluates(text)) out.push_back(hash_bytes(kEvaluates));
     sort_unique(out);
     return out;
 }

@@ -34,7 +34,8 @@ private:
 };
 
 // Sorted hashes of every imported name. A function of another file is imported by its own name, its class's or its
-// module's.
+// module's. The file evaluates strings if kEvaluates is among them: a string may use any of the names.
+constexpr std::string_view kEvaluates = "eval()";
 std::vector<std::uint64_t> imported_names(std::string_view text);
 
 }  // namespace mp::lint

@@ -53,8 +53,14 @@ TEST(UnusedCode, WhatIsCalledOrHandedOnIsUsed) {
                 IsEmpty());
     EXPECT_THAT(never_called({kSetUp, other("    call 2:1 importlib.import_module args=[{name=x}]\n")}),
                 IsEmpty());
-    EXPECT_THAT(never_called({kSetUp, other("    call 2:1 eval args=[{name=x}]\n")}), IsEmpty());
-    EXPECT_THAT(never_called({kSetUp, other("    call 2:1 ?.eval kind=method args=[{name=model}]\n")}),
+    EXPECT_THAT(never_called({kSetUp + "  func 7:5 pkg.dist.main kind=python\n"
+                                       "    call 8:1 eval args=[{name=x}]\n"}),
+                IsEmpty());
+    EXPECT_THAT(never_called({kSetUp, other("    call 2:1 eval args=[{name=x}]\n")}),
+                ElementsAre("pkg.dist.setup"))
+        << "of another file, which does not import it";
+    EXPECT_THAT(never_called({kSetUp + "  func 7:5 pkg.dist.main kind=python\n"
+                                       "    call 8:1 ?.eval kind=method args=[{name=model}]\n"}),
                 ElementsAre("pkg.dist.setup"));
     EXPECT_THAT(never_called({kSetUp, other("    call 2:1 print args=[{name=x}]\n")}),
                 ElementsAre("pkg.dist.setup"));

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "analyzer/driver/python_scan.hpp"
 #include "analyzer/facts/text.hpp"
 #include "tests/analyzer/driver/toy_front_end.hpp"
 
@@ -59,6 +60,17 @@ TEST(ImportedNames, EveryForm) {
     EXPECT_FALSE(imports("from .tools import low\n", "tools")) << "only what it names";
     EXPECT_TRUE(imports("from .tools import *\n", "tools"));
     EXPECT_FALSE(imports("important = 1\nx = y\n", "x"));
+}
+
+TEST(ImportedNames, TellsAFileThatEvaluatesStrings) {
+    const auto evaluates = [](std::string_view text) {
+        const std::vector<std::uint64_t> all = names(text);
+        return std::binary_search(all.begin(), all.end(), hash_bytes(kEvaluates));
+    };
+    EXPECT_TRUE(evaluates("import nets\nnet = eval(name)\n"));
+    EXPECT_TRUE(evaluates("exec(open(path).read())\n"));
+    EXPECT_FALSE(evaluates("import nets\nnet.eval()\n"));
+    EXPECT_FALSE(evaluates("net.eval(1)\nrun_eval(net)\n"));
 }
 
 Unit unit(std::string_view facts) {
