@@ -21,9 +21,10 @@ void report(const RuleContext& context, const Function& f, const SourceSpan& spa
             std::string_view who, Divides divides, std::string_view fix, Findings& out,
             Severity most = Severity::warning) {
     const bool first = divides == Divides::first;
+    const bool only_rounds = first || dtype == DType::bf16;
     emit(context, f,
          {.rule = "MP409",
-          .severity = first ? Severity::note : most,
+          .severity = only_rounds ? Severity::note : most,
           .span = span,
           .message = std::string(who) + " reduces gradients in " + std::string(label(dtype)) +
                      ": every addition rounds to " + std::to_string(significant_bits(dtype)) + " bits" +

@@ -9,8 +9,8 @@
 //        bits).
 // Silent Gather, broadcast, send: no arithmetic. Max and min. Sums of constants. Reductions that are not constants.
 //        All of it in the inference profile. An error where the division provably comes after an fp16
-//        sum; a note in Python for bf16 tensors that are not gradients (activations), where the
-//        division comes first, and for a policy that nothing takes or whose function only runs the model.
+//        sum; a note in Python for bf16, which has the range and only rounds, where the division
+//        comes first, and for a policy that nothing takes or whose function only runs the model.
 // Tests  testdata/lint/MP409.md, tests/analyzer/rules/reduce_in_half_test.cpp
 
 #include <algorithm>
@@ -159,19 +159,9 @@ bool divides_before(const Function& f, const Call& collective, const Operand& bu
     return false;
 }
 
-bool is_gradient(const Function& f, const Operand& buffer) {
-    return derives_from(f, buffer, [](const Operand& value) {
-        const std::string_view name = leaf(value.name.str());
-        return name == "grad" || name == "main_grad";
-    });
-}
-
-// Activations are summed over few ranks and were half before; a gradient is what is left of many small terms.
-Severity severity_of(const Function& f, const Operand& buffer, const Collective& c, bool averages,
-                     bool divided) {
-    if (is_python(f) && divided) return Severity::note;
-    const bool may_be_activation = is_python(f) && c.dtype == DType::bf16 && !averages;
-    return may_be_activation && !is_gradient(f, buffer) ? Severity::note : Severity::warning;
+// In Python bf16 is a choice of bandwidth: it rounds a few times more, and nothing overflows.
+Severity severity_of(const Function& f, const Collective& c, bool divided) {
+    return is_python(f) && (divided || c.dtype == DType::bf16) ? Severity::note : Severity::warning;
 }
 
 std::string message_of(const Call& call, const Collective& c) {
@@ -202,9 +192,7 @@ void check(const RuleContext& context, Findings& out) {
         if (sum_first) notes.push_back({later->span, "the sum is divided only here"});
         emit(context, f,
              {.rule = "MP409",
-              .severity =
-                  sum_first ? Severity::error
-                            : severity_of(f, buffer, c, c.reduction == Reduction::average || later, divided),
+              .severity = sum_first ? Severity::error : severity_of(f, c, divided),
               .span = call.span,
               .message = message_of(call, c),
               .fix = "reduce in fp32; if the bandwidth must stay, divide by the number of ranks "

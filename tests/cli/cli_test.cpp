@@ -40,7 +40,7 @@ from torch.distributed.fsdp import FullyShardedDataParallel as FSDP, MixedPrecis
 
 
 def wrap(model):
-    policy = MixedPrecision(param_dtype=torch.bfloat16, reduce_dtype=torch.bfloat16)
+    policy = MixedPrecision(param_dtype=torch.float16, reduce_dtype=torch.float16)
     return FSDP(model, mixed_precision=policy)
 )";
 constexpr const char* kOption = R"(import argparse
@@ -358,6 +358,11 @@ TEST_F(Cli, WhatNothingInAWholeProjectCallsIsANote) {
     write("p/start.py", "import sharded\n\n\ndef go(model):\n    return sharded.wrap(model)\n");
     EXPECT_THAT(levels("."), ElementsAre("MP409 warning"));
     write("p/start.py", "import numpy\n\n\ndef go(model):\n    return numpy.mean(model)\n");
+    EXPECT_THAT(levels("."), ElementsAre("MP409 note"));
+    // One that has facts, and may call what it imports by a string.
+    write("p/start.py", "import torch\nimport sharded\n\n\ndef go(text):\n    return eval(text)\n");
+    EXPECT_THAT(levels("."), ElementsAre("MP409 warning"));
+    write("p/start.py", "import torch\n\n\ndef go(text):\n    return eval(text)\n");
     EXPECT_THAT(levels("."), ElementsAre("MP409 note"));
     write("p/pyproject.toml", "[build-system]\n");
     EXPECT_THAT(levels("."), ElementsAre("MP409 warning"));

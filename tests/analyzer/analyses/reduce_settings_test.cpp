@@ -52,6 +52,7 @@ TEST(ReduceInHalfOfPython, HooksAndConfigurations) {
                     {python("    setting 4:1 communication_data_type value.constant=\"'" + dtype + "'\"\n")});
     };
     EXPECT_THAT(deepspeed("fp16"), ElementsAre("warning 4"));
+    EXPECT_THAT(deepspeed("bf16"), ElementsAre("note 4"));
     EXPECT_THAT(deepspeed("fp32"), IsEmpty());
     const auto megatron = [](std::string value, std::string model = "bf16 constant=true") {
         return lint("MP409", {python("    call 4:3 ?.TransformerConfig args=[{keyword=" + model +

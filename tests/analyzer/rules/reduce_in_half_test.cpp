@@ -81,15 +81,14 @@ TEST(ReduceInHalf, SumsOfConstantsAreSilent) {
     EXPECT_THAT(reduced("{name=loss}"), ElementsAre("warning 3"));
 }
 
-TEST(ReduceInHalf, OfActivationsInBf16ItIsANote) {
-    const auto reduced = [](std::string name) {
-        return lint("MP409",
-                    {"unit a.py language=python\n  func 1:1 a.f kind=python params=[{name=p}]\n"
-                     "    call 3:3 torch.distributed.all_reduce op=all_reduce args=[{bf16 tensor name=" +
-                     name + "}]\n"});
+TEST(ReduceInHalf, InPythonBf16OnlyRounds) {
+    const auto reduced = [](std::string dtype) {
+        return lint("MP409", {"unit a.py language=python\n  func 1:1 a.f kind=python params=[{name=p}]\n"
+                              "    call 3:3 torch.distributed.all_reduce op=all_reduce args=[{" +
+                              dtype + " tensor name=p.grad}]\n"});
     };
-    EXPECT_THAT(reduced("hidden"), ElementsAre("note 3"));
-    EXPECT_THAT(reduced("p.grad"), ElementsAre("warning 3"));
+    EXPECT_THAT(reduced("bf16"), ElementsAre("note 3"));
+    EXPECT_THAT(reduced("fp16"), ElementsAre("warning 3"));
 }
 
 TEST(ReduceInHalf, InferenceProfileHasNoGradients) {
