@@ -122,6 +122,11 @@ bool reads_data(const Program& program, const Function& from) {
     });
 }
 
+// A TEST() of GoogleTest.
+bool is_test_case(const Function* f) {
+    return leaf(f->name.str()) == "TestBody" && f->parent_class.str().ends_with("_Test");
+}
+
 // Whether a function that it runs updates weights, or torch is called.
 bool updates_weights(const Program& program, const Function& from) {
     return std::ranges::any_of(functions_run_by(program, {&from}), [](const Function* f) {
@@ -169,6 +174,7 @@ bool only_measures(const RuleContext& context, Symbol file) {
     if (is_python(*functions.front()))
         return (has_call(program, file, measures_python) || tries_drawn_steps(program, file)) &&
                !has_call(program, file, keeps_results) && !is_run_elsewhere(context, file);
+    if (std::ranges::any_of(functions, is_test_case)) return !is_run_elsewhere(context, file);
     const auto main =
         std::ranges::find_if(functions, [](const Function* f) { return f->name.str() == "main"; });
     if (main == functions.end() || reads_data(program, **main)) return false;

@@ -21,7 +21,7 @@ bool is_run_elsewhere(const RuleContext&, Symbol file);
 // A script that measures and keeps nothing: it asks for peak memory, profiles, checks gradients, or takes the time of
 // steps on drawn data or a single one, and neither saves nor evaluates what it computes; no other file runs its
 // functions. In C++ and CUDA a file with a main() that reads no files, and times kernels or updates no weights: a
-// benchmark or a lesson.
+// benchmark or a lesson; and a file of test cases.
 bool only_measures(const RuleContext&, Symbol file);
 // C++ and CUDA: each way to the function begins in such a file.
 bool is_run_to_measure(const RuleContext&, const Function&);

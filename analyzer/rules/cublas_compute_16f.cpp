@@ -9,12 +9,14 @@
 // Fix    CUBLAS_COMPUTE_32F with float alpha and beta; the matrices stay half.
 // Silent Float compute types, compute types that are not constants (the constant that one of them
 //        can be is reported where a trait chooses it), alpha through void*. A constant K of at most 64,
-//        a function that times it, and the inference profile are notes; a wrong scale type is an error.
+//        a function that times it, the function's second such call, and the inference profile are notes; a wrong
+//        scale type is an error.
 // Tests  testdata/lint/MP406.md, tests/analyzer/rules/cublas_compute_16f_test.cpp
 
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <unordered_set>
 
 #include "analyzer/analyses/numbers.hpp"
 #include "analyzer/analyses/support.hpp"
@@ -156,6 +158,7 @@ bool chooses_16f(const TypeUse& use) {
 }
 
 void check(const RuleContext& context, Findings& out) {
+    std::unordered_set<const Function*> told;  // the products of a function are computed with one choice
     for_each_call(context.program, may_compute_16f, [&](const Function& f, const Call& call) {
         const Gemm* g = gemm(leaf(call.name.str()));
         const auto report = [&](Severity severity, std::string message, std::string fix) {
@@ -186,7 +189,7 @@ void check(const RuleContext& context, Findings& out) {
                           "use CUBLAS_COMPUTE_32F with CUDA_R_32F");
         std::string message = complaint(call, g);
         if (message.empty()) return;
-        const bool quiet = context.inference || is_short(call, g) || is_timed(f);
+        const bool quiet = context.inference || is_short(call, g) || is_timed(f) || !told.insert(&f).second;
         report(quiet ? Severity::note : Severity::warning, std::move(message),
                "use CUBLAS_COMPUTE_32F (float compute) and float alpha and beta; the matrices stay "
                "half");
