@@ -69,7 +69,8 @@ std::optional<double> default_number(const Function& body, const Definition& d) 
 template <typename Test>
 bool all_given(const Function& f, std::string_view name, Test test) {
     const auto is_good = [&](const Call& call) {
-        const Operand* given = keyword_argument(call, name);
+        const bool is_own = !has_options_of_its_own(leaf(call.name.str()));
+        const Operand* given = is_own ? keyword_argument(call, name) : nullptr;
         const bool by_name = leaf(call.name.str()) == "__setitem__" || leaf(call.name.str()) == "setattr";
         const bool stores = by_name && call.args.size() > 2 && spelled(call.args[1]) == name;
         return (!given || test(*given)) && (!stores || test(call.args[2]));
@@ -273,6 +274,11 @@ std::optional<bool> truth_of(std::string_view constant) {
     if (constant == "true" || constant == "1") return true;
     if (constant == "false" || constant == "0") return false;
     return std::nullopt;
+}
+
+bool has_options_of_its_own(std::string_view callee) {
+    constexpr std::array<std::string_view, 2> kLibrary{"BitsAndBytesConfig", "from_pretrained"};
+    return any_of(callee, kLibrary);
 }
 
 std::optional<SourceSpan> default_that_keeps_off(const RuleContext& context, const Function& f,

@@ -12,6 +12,9 @@ namespace mp::lint {
 // Of the constant of an operand or a parameter: True, False, 1, 0.
 std::optional<bool> truth_of(std::string_view constant);
 
+// load_in_4bit=True of BitsAndBytesConfig() is no value of the program's own option of that name.
+bool has_options_of_its_own(std::string_view callee);
+
 // The default of an option that has to be another one where control comes to this place: `bits: int = 16`, and `if
 // args.bits in [4, 8]:` around it. Without knowledge of the project's texts fields that name a precision are left out,
 // because scripts and configurations set them.

@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 
+#include "analyzer/analyses/program_options.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "kernels/base/files.hpp"
 #include "kernels/base/sorted.hpp"
@@ -51,6 +52,17 @@ bool is_defined(std::string_view text, std::size_t quote) {
     return std::ranges::any_of(kDefines, [&](std::string_view word) { return callee.ends_with(word); });
 }
 
+// The name that begins at `name` is an argument of a call that reads it as an option of its own library.
+bool is_argument_of_library(std::string_view text, std::size_t name) {
+    constexpr std::size_t kLongestCall = 2000;
+    int depth = 0;
+    for (std::size_t at = name; at > 0 && name - at < kLongestCall; --at) {
+        if (text[at - 1] == ')') ++depth;
+        if (text[at - 1] == '(' && depth-- == 0) return has_options_of_its_own(word_before(text, at - 1));
+    }
+    return false;
+}
+
 class Reader {
 public:
     Reader(std::string_view text, TextKind kind) : text_(text), kind_(kind) {
@@ -93,7 +105,10 @@ private:
             value.empty() && from < text_.size() && text_[from] != '\n' && text_[from] != '\r';
         if (!turns_on(value, kind_) && !(is_nested && kind_ == TextKind::data)) return;
         const std::string_view name = word_before(text_, at);
-        if (!name.empty()) found_.push_back(hash_bytes(name));
+        if (name.empty()) return;
+        const auto begin = static_cast<std::size_t>(name.data() - text_.data());
+        if (kind_ == TextKind::data || !is_argument_of_library(text_, begin))
+            found_.push_back(hash_bytes(name));
     }
 
     std::string_view text_;

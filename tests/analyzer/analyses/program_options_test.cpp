@@ -57,6 +57,15 @@ TEST_F(ProgramOptions, AnOptionOfACommandThatNothingGives) {
     EXPECT_FALSE(is_kept_off(parser("{constant=\"'--fp16'\"} {constant=0 keyword=default}"))) << "a number";
 }
 
+TEST_F(ProgramOptions, ALibraryHasOptionsOfItsOwn) {
+    const auto call = [](const std::string& callee) {
+        return "  func 40:5 train.load kind=python annotations=[used]\n    call 41:5-50 " + callee +
+               " kind=constructor args=[{constant=true keyword=fp16}]\n";
+    };
+    EXPECT_TRUE(is_kept_off(parser(kFlag) + call("transformers.BitsAndBytesConfig")));
+    EXPECT_FALSE(is_kept_off(parser(kFlag) + call("train.Config")));
+}
+
 TEST_F(ProgramOptions, EveryDefaultHasToBeOff) {
     const std::string on =
         "  func 40:5 other.parse kind=python annotations=[used]\n    call 41:5-50 ?.add_argument "

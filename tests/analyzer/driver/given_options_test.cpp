@@ -45,6 +45,14 @@ TEST(GivenOptions, CodeGivesThemWhereItWritesTrue) {
         EXPECT_FALSE(code_gives(text)) << text;
 }
 
+TEST(GivenOptions, AnOptionOfALibraryIsNoneOfTheProgram) {
+    const auto code = [](std::string_view text) { return gives(text, TextKind::code, "load_in_4bit"); };
+    EXPECT_FALSE(code("BitsAndBytesConfig(\n    quant(1),\n    load_in_4bit=True,\n)"));
+    EXPECT_FALSE(code("AutoModel.from_pretrained(name, load_in_4bit=True)"));
+    EXPECT_TRUE(code("Actor(BitsAndBytesConfig(), load_in_4bit=True)"));
+    EXPECT_TRUE(code("load_in_4bit = True"));
+}
+
 TEST(GivenOptions, TextsAreKnownByTheirNames) {
     for (const std::string_view path : {"/p/run.sh", "a.yaml", "/p/README.md", "Makefile", "ds.json"})
         EXPECT_TRUE(is_project_text(path)) << path;
