@@ -122,9 +122,11 @@ bool reads_data(const Program& program, const Function& from) {
     });
 }
 
-// A TEST() of GoogleTest.
-bool is_test_case(const Function* f) {
-    return leaf(f->name.str()) == "TestBody" && f->parent_class.str().ends_with("_Test");
+// TEST() of GoogleTest makes a class with this method.
+bool has_test_cases(const Program& program, Symbol file) {
+    return std::ranges::any_of(functions_of(program, file), [](const Function* f) {
+        return leaf(f->name.str()) == "TestBody" && f->parent_class.str().ends_with("_Test");
+    });
 }
 
 // Whether a function that it runs updates weights, or torch is called.
@@ -162,7 +164,9 @@ bool is_trial(const RuleContext& context, const SourceSpan& at) {
 bool is_run_elsewhere(const RuleContext& context, Symbol file) {
     return std::ranges::any_of(functions_of(context.program, file), [&](const Function* f) {
         return std::ranges::any_of(context.program.callers(f->usr), [&](const Call* call) {
-            return call->span.file != file && code_kind(context, call->span.file) == CodeKind::product;
+            const Symbol from = call->span.file;
+            return from != file && code_kind(context, from) == CodeKind::product &&
+                   !has_test_cases(context.program, from);
         });
     });
 }
@@ -174,7 +178,7 @@ bool only_measures(const RuleContext& context, Symbol file) {
     if (is_python(*functions.front()))
         return (has_call(program, file, measures_python) || tries_drawn_steps(program, file)) &&
                !has_call(program, file, keeps_results) && !is_run_elsewhere(context, file);
-    if (std::ranges::any_of(functions, is_test_case)) return !is_run_elsewhere(context, file);
+    if (has_test_cases(program, file)) return !is_run_elsewhere(context, file);
     const auto main =
         std::ranges::find_if(functions, [](const Function* f) { return f->name.str() == "main"; });
     if (main == functions.end() || reads_data(program, **main)) return false;
