@@ -67,9 +67,11 @@ void add_words(std::string_view text, std::vector<std::uint64_t>& out) {
 
 // eval(text) and exec(text), but not model.eval().
 bool evaluates(std::string_view text) {
-    for (const std::string_view call : {std::string_view("eval("), std::string_view("exec(")})
-        for (std::size_t at = text.find(call); at != text.npos; at = text.find(call, at + 1))
-            if (at == 0 || (!is_word(text[at - 1]) && text[at - 1] != '.')) return true;
+    for (std::size_t at = text.find('('); at != text.npos; at = text.find('(', at + 1)) {
+        const std::string_view before = text.substr(0, at);
+        if (!before.ends_with("eval") && !before.ends_with("exec")) continue;
+        if (at == 4 || (!is_word(text[at - 5]) && text[at - 5] != '.')) return true;
+    }
     return false;
 }
 
