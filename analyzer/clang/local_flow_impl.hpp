@@ -119,6 +119,8 @@ struct Flow {
     Meaning of_variable(Term, unsigned depth) const;
     Meaning after(Meaning, const Write&, Term use, unsigned depth) const;
     Meaning of_gathered(Meaning before, const Accumulate&, unsigned depth) const;
+    Meaning of_summand(const Summand&, unsigned depth) const;
+    bool adds_squares(const Summand&, unsigned depth) const;
     Meaning product(Term, Term, unsigned depth) const;
     Meaning quotient(Term, Term, unsigned depth) const;
     Meaning total(Term, Term, unsigned depth) const;

@@ -229,7 +229,7 @@ Meaning Flow::after(Meaning before, const Write& w, Term use, unsigned depth) co
         if (gathers) return of_gathered(before, *found, depth);
         Meaning now = before;
         for (const Summand& s : found->added) {
-            const Meaning added = terms.is_square(s) ? Meaning::square : meaning_at(s.term, depth);
+            const Meaning added = of_summand(s, depth);
             if (is_spread(now) && (added == Meaning::none || added == Meaning::constant)) continue;
             now = now == Meaning::constant || now == added ? added : Meaning::none;
         }
@@ -253,9 +253,20 @@ Meaning Flow::after(Meaning before, const Write& w, Term use, unsigned depth) co
 Meaning Flow::of_gathered(Meaning before, const Accumulate& found, unsigned depth) const {
     if (found.tree) return gathered(before);
     const bool squares = !found.added.empty() && std::ranges::all_of(found.added, [&](const Summand& s) {
-        return terms.is_square(s) || gathered(meaning_at(s.term, depth)) == Meaning::sum_of_squares;
+        return adds_squares(s, depth);
     });
     return squares ? Meaning::sum_of_squares : Meaning::sum;
+}
+
+// A square times something else, as fma(square, weight, total) adds, is no square.
+Meaning Flow::of_summand(const Summand& s, unsigned depth) const {
+    if (terms.is_square(s)) return Meaning::square;
+    return s.is_factor ? Meaning::none : meaning_at(s.term, depth);
+}
+
+bool Flow::adds_squares(const Summand& s, unsigned depth) const {
+    const Meaning m = of_summand(s, depth);
+    return m == Meaning::square || m == Meaning::sum_of_squares;
 }
 
 bool Flow::shuffles(const Body& body, unsigned depth) const {

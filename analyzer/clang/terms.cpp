@@ -314,14 +314,15 @@ void Terms::add_summands(Term t, bool negative, unsigned depth, std::vector<Summ
         if (a.kind == Arithmetic::square) factors(resolved, out.back().factors);
         return;
     }
-    Summand product{negative, a.kind == Arithmetic::fma ? strip(a.args[0]) : resolved, {}};
+    const bool is_fma = a.kind == Arithmetic::fma;
+    Summand product{negative, is_fma ? strip(a.args[0]) : resolved, {}, is_fma};
     for (const Term factor : {a.args[0], a.args[1]}) {
         const Term f = resolve(factor);
         if (arithmetic(f).kind == Arithmetic::negate) product.negative = !product.negative;
         factors(f, product.factors);
     }
     out.push_back(std::move(product));
-    if (a.kind == Arithmetic::fma) add_summands(a.args[2], negative, depth + 1, out);
+    if (is_fma) add_summands(a.args[2], negative, depth + 1, out);
 }
 
 std::vector<Summand> Terms::summands(Term t) const {

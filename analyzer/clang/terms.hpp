@@ -48,6 +48,7 @@ struct Summand {
     bool negative = false;
     Term term;  // the whole summand; for the product inside an fma, its first factor
     llvm::SmallVector<Term, 4> factors;
+    bool is_factor = false;  // `term` is
 };
 
 // The storage that an lvalue names, from the point of view of the root function.
