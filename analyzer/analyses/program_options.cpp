@@ -219,10 +219,19 @@ private:
         return all_given(f, name,
                          [&](const Operand& value) { return is_off_value(f, value, name, first); }) &&
                std::ranges::all_of(f.calls, [&](const Call& call) {
+                   if (leaf(call.result.name.str()) == name && !is_off_result(f, call, first)) return false;
                    return leaf(call.name.str()) == "add_argument"
                               ? !defines(call, name) || is_off_option(call, first)
                               : is_off_by_position(f, call, name, first);
                });
+    }
+
+    // self.amp = bool(use_amp and cuda). Of other calls nothing is known.
+    bool is_off_result(const Function& f, const Call& call, std::optional<SourceSpan>& first) {
+        if (call.name.str() != "bool" || call.args.empty()) return false;
+        const std::optional<SourceSpan> off = of_value(f, call.args[0]);
+        if (off && !first) first = off;
+        return off.has_value();
     }
 
     // Trainer(model, args.fp16), where a parameter has the name.

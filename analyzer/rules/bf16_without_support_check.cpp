@@ -8,7 +8,8 @@
 // Silent A check of the compute capability beside it, in the file or in what it calls; a dtype that
 //        is not constant: it comes from a configuration; files that use Transformer Engine;
 //        devices other than CUDA; torch before 2.3 (--torch, or an exact version in the requirements),
-//        which did not count emulation; tests. In Python a note unless the answer of
+//        which did not count emulation; files that use unsloth, which replaces the question by one that does
+//        not; tests. In Python a note unless the answer of
 //        is_bf16_supported() decides between two ways to go on, and for the second such question of a file;
 //        and where the file loads its model in bf16 or with flash attention in any case.
 // Tests  testdata/lint/MP604.md, tests/analyzer/rules/bf16_without_support_check_test.cpp
@@ -69,6 +70,14 @@ bool opens_bf16(const Call& call) {
     if (name == "set_autocast_dtype" && !mentions(call.args[0].constant.str(), "cuda")) return false;
     const Operand& dtype = call.args.back();
     return dtype.dtype == DType::bf16 || mentions(dtype.constant.str(), "BFloat16");
+}
+
+// The import of unsloth makes torch.cuda.is_bf16_supported() leave emulation out.
+bool uses_unsloth(const Program& program, Symbol file) {
+    return std::ranges::any_of(functions_of(program, file), [](const Function* f) {
+        return std::ranges::any_of(f->calls,
+                                   [](const Call& call) { return is_within(call.name.str(), "unsloth"); });
+    });
 }
 
 // A question about the device, or Transformer Engine, which runs on no device without bf16.
@@ -173,7 +182,8 @@ void check(const RuleContext& context, Findings& out) {
     for_each_call(context.program, is_looked_at, [&](const Function& f, const Call& call) {
         if (asks_for_support(call.name.str())) {
             if (!is_bare(call) || asks_for_capability(f) || context.older_than(kEmulationCounts) ||
-                code_kind(context, f.span.file) == CodeKind::test)
+                code_kind(context, f.span.file) == CodeKind::test ||
+                uses_unsloth(context.program, f.span.file))
                 return;
             const bool decides = !call.unused && !only_refuses(f, call) && !is_only_told(f, call);
             if (decides && !decided.insert(&f).second) return;

@@ -5,7 +5,8 @@
 // Why    fp16 is 0 up to 3e-08 and inf from 65520 on, so the square of an input overflows from 256 on.
 //        The rounding error reaches every normalised value through the inverse root.
 // Fix    Keep statistics and their inverse root in float; convert the normalised value once.
-// Silent Float statistics with a half result; a plain average (no variance is computed).
+// Silent Float statistics with a half result; a plain average (no variance is computed). In Python a warning for
+//        bf16.
 // Tests  testdata/lint/MP405.md, tests/analyzer/rules/half_norm_stats_test.cpp
 //
 // This rule reports sums of squares, not MP401. One line gives one finding.
@@ -210,8 +211,9 @@ private:
     void held(const Function& f, const Call& call, const Operand& value, Stat stat, std::string_view what) {
         TensorDType is = dtypes_.of(f, value);
         if (!is_low_precision(is.dtype)) return;
-        const bool certain =
-            is.proven && is_proven_low(is.dtype) && !context_.program.enabled_context(f, call);
+        // PyTorch adds in fp32, so in bf16 only squares and results are rounded; fp16 overflows.
+        const bool certain = is.proven && is_proven_low(is.dtype) && is.dtype != DType::bf16 &&
+                             !context_.program.enabled_context(f, call);
         report(f, call, certain ? Severity::error : Severity::warning,
                std::string(what) + " in " + std::string(label(is.dtype)) + ": " +
                    cost(stat, DType::fp32, is.dtype),

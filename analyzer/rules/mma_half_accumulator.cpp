@@ -9,7 +9,8 @@
 // Silent Half operands with float accumulators; matrix_a and matrix_b fragments; integer
 //        instructions; a class template that passes the type of its argument on; one mma.sync that adds to
 //        zeros: its products are rounded once. A note in a method that nothing calls, beside a wide fragment,
-//        for a fragment of at most one product, and for an instruction that the file also offers with fp32 sums.
+//        for a fragment of at most one product, and for an instruction or a tl.dot that the file also offers with
+//        fp32 sums.
 // Tests  testdata/lint/MP407.md, tests/analyzer/rules/mma_half_accumulator_test.cpp
 
 #include <algorithm>
@@ -301,10 +302,19 @@ private:
 void check(const RuleContext& context, Findings& out) {
     OncePerFunction fragments, atoms, instructions;
     MatrixProducts products(context.program);
+    std::unordered_set<Symbol> wide_dots;  // files that ask tl.dot for fp32
+    const auto asks_for_fp32 = [](const Call& call) {
+        const Operand* asked = keyword_argument(call, "out_dtype");
+        return asked && is_wide(asked->dtype);
+    };
     static constexpr std::array<std::string_view, 1> kDot{"triton.language.dot"};
     for_each_call(context.program, name_in(kDot), [&](const Function& f, const Call& call) {
+        if (asks_for_fp32(call)) wide_dots.insert(f.span.file);
+    });
+    for_each_call(context.program, name_in(kDot), [&](const Function& f, const Call& call) {
         if (const DType dtype = triton(call); is_low_precision(dtype))
-            report(context, f, call.span, dtype, "tl.dot", out);
+            report(context, f, call.span, dtype, "tl.dot", out,
+                   wide_dots.contains(f.span.file) ? Severity::note : Severity::warning);
     });
     for_each(context, &Function::types, [&](const Function& f, const TypeUse& use) {
         DType dtype = wmma(use);

@@ -104,6 +104,20 @@ TEST_F(ProgramOptions, WhatIsHandedOnIsFollowed) {
     EXPECT_FALSE(is_kept_off(init + made("name=args.fp16") + parser(kFlag), "fp16"));
 }
 
+TEST_F(ProgramOptions, AResultIsFollowedThroughBoolAlone) {
+    condition = "self.use_amp";
+    const auto init = [](const std::string& made) {
+        return "  func 50:5 train.T.__init__ kind=python parent_class=train.T params=[{object name=self} "
+               "{name=amp constant=false}]\n    call 51:5-30 " +
+               made + " result.name=self.use_amp\n";
+    };
+    EXPECT_TRUE(is_kept_off(init("bool args=[{param=1 name=amp}]")));
+    EXPECT_TRUE(is_kept_off(init("bool args=[{text=\"amp and self.cuda\"}]")));
+    EXPECT_FALSE(is_kept_off(init("bool args=[{constant=true}]")));
+    EXPECT_FALSE(is_kept_off(init("bool args=[{param=1 name=amp}]") +
+                             "    call 52:5-30 choose result.name=self.use_amp\n"));
+}
+
 TEST_F(ProgramOptions, TheTrainerOfTransformersIsOffByDefault) {
     const std::string reads =
         "  func 30:5 train.parse kind=python annotations=[used]\n"
