@@ -140,6 +140,8 @@ std::string run_summary(const RunModel& model, const Judgement& judgement) {
                                   skips_line(judgement), diverging_line(judgement), policy_line(judgement)}) {
         if (!line.empty()) lines.push_back(std::move(line));
     }
+    if (const std::string note = steps_note(model); !note.empty())
+        lines.push_back("  steps            " + note);
     std::vector<std::string> unknown = unknown_lines(model, judgement);
     std::ranges::move(unseen_lines(model), std::back_inserter(unknown));
     for (std::string& line : unknown) {

@@ -8,6 +8,7 @@
 #include "runtime/report/process_rows.hpp"
 #include "runtime/report/sections.hpp"
 #include "runtime/trace/display.hpp"
+#include "runtime/trace/note_texts.hpp"
 
 namespace mp::trace {
 namespace {
@@ -68,6 +69,7 @@ std::string strip_text(const RunModel& model, const Judgement& judgement) {
     if (model.skipped_steps) out += ", " + std::to_string(model.skipped_steps) + " skipped";
     out += "\n";
     if (const std::string loss = loss_text(model, judgement); !loss.empty()) out += "      " + loss + "\n";
+    if (const std::string note = steps_note(model); !note.empty()) out += "      steps: " + note + "\n";
     for (const std::string& why : judgement.inconclusive)
         out += "      inconclusive: " + shown_short(why) + "\n";
     return out;
@@ -237,6 +239,14 @@ std::string loss_text(const RunModel& model, const Judgement& judgement) {
     else if (parts_from_twin(a.answer))
         out += "; no noise floor was measured (--twin-noise)";
     return out;
+}
+
+std::string steps_note(const RunModel& model) {
+    for (const RunModel::Note& note : model.notes) {
+        if (note.text.starts_with(kCountsAgain) || note.text.starts_with(kPartOfAStep))
+            return shown_short(note.text, 200);
+    }
+    return {};
 }
 
 std::vector<std::pair<SkipCause, std::vector<std::int64_t>>> skips_by_cause(const Judgement& judgement) {
