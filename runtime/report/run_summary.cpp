@@ -21,7 +21,8 @@ std::string first_line(const RunModel& model, const Judgement& judgement) {
     std::string out = counted(model.step_count, "step") + ", " + ranks_text(model);
     if (const std::string loss = loss_text(model, judgement); !loss.empty()) out += " · " + loss;
     if (model.skipped_steps) out += " · " + counted(model.skipped_steps, "step") + " skipped";
-    if (model.step_count > 0 && outcome_of(judgement) == Outcome::pass) out += " · nothing found";
+    if (model.step_count > 0 && outcome_of(judgement) == Outcome::pass)
+        out += " · nothing found" + no_twin_text(model);
     return out;
 }
 

@@ -66,6 +66,7 @@ std::string strip_text(const RunModel& model, const Judgement& judgement) {
                       counted(model.step_count, "step") + ", " + ranks_text(model);
     const double followed = fraction_of_ops(model.coverage);
     if (followed >= 0) out += ", twin of " + percent(followed) + " of the float ops";
+    out += no_twin_text(model);
     if (model.skipped_steps) out += ", " + std::to_string(model.skipped_steps) + " skipped";
     out += "\n";
     if (const std::string loss = loss_text(model, judgement); !loss.empty()) out += "      " + loss + "\n";
@@ -239,6 +240,11 @@ std::string loss_text(const RunModel& model, const Judgement& judgement) {
     else if (parts_from_twin(a.answer))
         out += "; no noise floor was measured (--twin-noise)";
     return out;
+}
+
+std::string no_twin_text(const RunModel& model) {
+    const bool has_none = model.mode == Mode::watch && model.step_count > 0 && !is_raw(model);
+    return has_none ? ", no twin (--mode trajectory compares with fp32)" : "";
 }
 
 std::string steps_note(const RunModel& model) {

@@ -67,8 +67,8 @@ class Numbering:
         """Says whether another optimizer still steps, long after the last step of the one that counts."""
         alone = max(self._alone.values(), default=0)
         if alone >= max(_FEWEST_ALONE, 2 * self._rest):
-            self._ops.note("not_observed", f"steps of another optimizer are part of step {self._steps - 1}: the last {alone}, "
-                                           "because the optimizer that counts the steps did not come back")
+            self._ops.note("not_observed", f"steps of another optimizer are part of step {self._steps - 1}: the last "
+                                           f"{alone}, because the optimizer that counts the steps did not come back")
 
     def _choose(self, optimizer, number):
         if self._comes_back(optimizer):

@@ -87,6 +87,17 @@ TEST(RunSummary, SaysWhatWasNotSeenOfAProgramWithoutTorch) {
     expect_promises(text);
 }
 
+TEST(RunSummary, SaysThatWatchComparesNothing) {
+    test::Judged run = test::clean_run();
+    run.model.mode = Mode::watch;
+    run.model.coverage = {};
+    const std::string open = ", no twin (--mode trajectory compares with fp32)\n";
+    EXPECT_THAT(run_summary(run.model, run.judgement), HasSubstr(" · nothing found" + open));
+    EXPECT_THAT(verdict_text(run.model, run.judgement), HasSubstr("60 steps, 2 ranks" + open));
+    for (RankFacts& r : run.model.ranks) r.process.framework = kRawFramework;
+    EXPECT_THAT(run_summary(run.model, run.judgement), Not(HasSubstr("no twin")));
+}
+
 TEST(RunSummary, SaysWhoseStepsWereCounted) {
     for (const std::string_view beginning : {kCountsAgain, kPartOfAStep}) {
         test::Judged run = test::clean_run();
