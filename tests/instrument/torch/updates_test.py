@@ -104,7 +104,7 @@ class Updates(TracedTest):
         self.assertEqual(self.judged("trajectory", self.script(STEPS.format(store="float32"))), (0, []))
         code, found = self.judged("trajectory", self.script(STEPS.format(store="float16")))
         self.assertEqual((code, [f[:6] for f in found]), (1, ["MPT027"]), found)
-        self.assertRegex(found[0], r"moves \S+ [0-9.]+ times as far as in fp32, although the gradients agree")
+        self.assertRegex(found[0], r"moves \S+ (less than )?[0-9.]+ times as far as in fp32, although the gradients")
 
     def test_a_measured_noise_floor(self):
         """The same training, in whose second recording the twin is changed by one rounding."""
