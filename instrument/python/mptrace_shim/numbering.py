@@ -19,6 +19,7 @@ class Numbering:
         self._next = itertools.count()
         self._counting = None  # weak reference to the optimizer that counts
         self._has_counted = weakref.WeakKeyDictionary()  # optimizer -> the ordinal of the training in which it began to
+        self._left = weakref.WeakKeyDictionary()  # optimizer -> the first step that another one counted in its place
         self._made = weakref.WeakKeyDictionary()  # optimizer -> how many steps had ended when it was made
         self._ended = 0  # steps of all optimizers
         self._began = 0  # how many had ended when this training began
@@ -27,7 +28,6 @@ class Numbering:
         self._row = 0    # steps of the one that counts since another one stepped
         self._alone = weakref.WeakKeyDictionary()  # optimizer -> its steps since the last one of the one that counts
         self._steps = 0  # counted
-        self._since = 0  # the first one that the present optimizer has counted
         self._trainings = 1
         self._notes = 0
         self._rests = Rests(ops.hidden)
@@ -113,20 +113,19 @@ class Numbering:
                    "process")
 
     def _count_again(self, optimizer):
-        since = self._since
         self._take_over(optimizer)
-        self._note(f"an optimizer that came back counts the steps from step {self._steps} on again: steps {since} to "
-                   f"{self._steps - 1} are those of another one")
+        self._note(f"an optimizer that came back counts the steps from step {self._steps} on again: steps "
+                   f"{self._left[optimizer]} to {self._steps - 1} are those of others")
 
     def _take_over(self, optimizer):
         """The two change their numbers."""
         self._began = self._ended
         self._row = 0
-        self._since = self._steps
         self._rests.training_begins()
         number = self._numbers.get(optimizer)
         for other in [o for o, its in self._numbers.items() if its == 0 and o is not optimizer]:
             self._numbers[other] = number or next(self._next)
+            self._left[other] = self._steps
         self._numbers[optimizer] = 0
         self._counting = weakref.ref(optimizer)
         self._has_counted.setdefault(optimizer, self._trainings)

@@ -326,7 +326,7 @@ def block(optimizer, call, steps):
                           "other(x[:, :4]), 20)\n")
         self.assertEqual((self.steps(0), len(self.steps(1))), (list(range(80)), 40))
         self.assertIn("steps            an optimizer that came back counts the steps from step 40 on again: steps 20 "
-                      "to 39 are those of another one", done.stderr)
+                      "to 39 are those of others", done.stderr)
 
     def test_steps_that_no_optimizer_counts_are_told(self):
         done = self.trace(self.BLOCKS + "block(first, one, 20); block(second, lambda x: other(one(x)), 20)\n")
