@@ -11,8 +11,8 @@ import unittest
 from traced import LONG, PYTHON, ROOT, TRACE, TracedTest, needs_torch
 
 FOLDER = os.path.join(ROOT, "testdata/programs/updates")
-MASTERS = ("apex-o2", "flat-buffer", "zero-bf16", "sharded", "foreach", "clones", "assigned", "post-hook", "kernel",
-           "reloaded")
+MASTERS = ("apex-o2", "flat-buffer", "zero-bf16", "sharded", "foreach", "clones", "positions", "assigned", "post-hook",
+           "kernel", "reloaded")
 # Broken ones that a mode cannot prove: a kernel that bypasses the dispatcher writes the twin's weights too; without a
 # twin, weights that are copied and move a little may be rounded stochastically.
 UNPROVEN = {"trajectory": {"kernel"},
@@ -48,7 +48,7 @@ class Updates(TracedTest):
                 self.assertRegex(found[0], "^MPT040 (weights are updated in .* without an fp32 master|the fp32 copies)")
 
     def test_masters_with_a_twin(self):
-        self.check_masters("trajectory", MASTERS if LONG else ("flat-buffer", "clones"))
+        self.check_masters("trajectory", MASTERS if LONG else ("flat-buffer", "clones", "positions"))
 
     def test_masters_without_a_twin(self):
         self.check_masters("watch", MASTERS if LONG else ("post-hook",))
