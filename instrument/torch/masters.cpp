@@ -98,10 +98,12 @@ std::optional<Overlap> overlap(const std::uint16_t* wide, std::int64_t n, std::i
     const std::int64_t end = std::min(low.numel(), at + (n - i));
     const std::int64_t offset = i - (at - begin), length = end - begin;
     if (length < low.numel() && length < kPart) return std::nullopt;
-    const auto* const differs = std::mismatch(wide + offset, wide + offset + length, values + begin).first;
-    const std::int64_t equal = differs - (wide + offset);
-    spent.compared += equal + 1;
-    if (equal < length) return std::nullopt;
+    const std::uint16_t* const there = wide + offset;
+    if (std::memcmp(there, values + begin, static_cast<std::size_t>(length) * 2) != 0) {
+        spent.compared += std::mismatch(there, there + length, values + begin).first - there + 1;
+        return std::nullopt;
+    }
+    spent.compared += length;
     ++spent.equal;
     return Overlap{offset, begin, length};
 }
