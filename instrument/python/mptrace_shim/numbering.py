@@ -1,7 +1,8 @@
 """Which optimizer counts the steps: the first one of a training, whose number is 0. The others are numbered beside it.
 
-Several trainings in one process look like one training with several optimizers, until the first optimizer comes back or
-does not. So another one takes over where that is likely, and the first one counts again if it comes back.
+When a second optimizer steps while the first one rests, it may belong to the same training or to another one. Only the
+steps that follow show which. Where another training is likely, the second one counts from then on; if the first one
+comes back, it counts again.
 """
 import itertools
 import weakref
@@ -98,8 +99,10 @@ class Numbering:
         return self._goes_on_alone(first, optimizer)
 
     def _goes_on_alone(self, first, optimizer):
-        """Whether the one that counts rests much longer than any that came back, and than its own last row of steps:
-        networks that are trained in turn make rows of similar lengths. An optimizer of the same weights follows it."""
+        """Whether the one that counts rests much longer than any that came back, and than its last row of steps.
+
+        Networks that are trained in turn make rows of similar lengths. An optimizer of the same weights need not wait.
+        """
         alone = self._alone.get(optimizer, 0)
         if alone < max(_FEWEST_ALONE, 2 * self._rest):
             return False
