@@ -16,9 +16,9 @@ constexpr std::int64_t kWindow = 4;      // elements of a key, 8 bytes
 constexpr std::int64_t kFewest = 16;     // elements below which equal bits prove nothing
 constexpr std::int64_t kPart = 64;       // elements of a tensor whose rest another rank holds
 constexpr std::int64_t kMostEqual = 64;  // memories for one tensor; constants are everywhere
-// Elements compared for one tensor, if that is more than kMostEqual times its own. Most comparisons end early: a table
-// of positions has a short row of ones for each position.
-constexpr std::int64_t kMostCompared = 1 << 18;
+// Elements compared for one tensor with parts of larger memories, if that is more than kMostEqual times its own. A
+// table of positions has a row of ones for each position, which the gains of a norm are compared with.
+constexpr std::int64_t kMostCompared = 1 << 16;
 constexpr std::size_t kMostFound = 4;  // an fp32 copy of the first weights may lie about too
 constexpr std::size_t kFilter = 1 << 16;
 
@@ -85,8 +85,9 @@ struct Overlap {
 struct Spent {
     std::int64_t equal = 0, compared = 0;
 
-    bool is_all_of(std::int64_t length) const {
-        return equal >= kMostEqual || compared > std::max(kMostEqual * length, kMostCompared);
+    bool is_all_of(std::int64_t length, bool with_a_part) const {
+        return equal >= kMostEqual ||
+               (with_a_part && compared > std::max(kMostEqual * length, kMostCompared));
     }
 };
 
@@ -210,7 +211,8 @@ std::vector<std::vector<Masters::Slice>> Masters::find(const std::vector<at::Ten
     const auto compare = [&](const at::Tensor& wide, const at::Tensor& rounded, std::int64_t i,
                              std::size_t index, std::int64_t at) {
         if (sought[index].scalar_type() != rounded.scalar_type()) return;
-        if (spent[index].is_all_of(sought[index].numel())) return;
+        const std::int64_t length = sought[index].numel();
+        if (spent[index].is_all_of(length, rounded.numel() > length)) return;
         const auto* const values = static_cast<const std::uint16_t*>(rounded.data_ptr());
         const auto part = overlap(values, rounded.numel(), i, sought[index], at, spent[index]);
         if (!part) return;

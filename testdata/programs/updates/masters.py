@@ -51,7 +51,7 @@ class WithPositions(Model):
 
     def __init__(self, size=64):
         super().__init__(size)
-        angles = torch.arange(256)[:, None] / 10000 ** (torch.arange(size // 2) / (size // 2))
+        angles = torch.linspace(0, 9, 8192)[:, None] / 10000 ** (torch.arange(size // 2) / (size // 2))
         self.table = nn.Parameter(torch.cat([angles.sin(), angles.cos()], 1))
 
     def forward(self, x):
