@@ -12,10 +12,13 @@
 namespace mp::twin {
 namespace {
 
-constexpr std::int64_t kWindow = 4;    // elements of a key, 8 bytes
-constexpr std::int64_t kFewest = 16;   // elements below which equal bits prove nothing
-constexpr std::int64_t kPart = 64;     // elements of a tensor whose rest another rank holds
-constexpr int kMostTries = 64;         // comparisons for one tensor; constants are everywhere
+constexpr std::int64_t kWindow = 4;      // elements of a key, 8 bytes
+constexpr std::int64_t kFewest = 16;     // elements below which equal bits prove nothing
+constexpr std::int64_t kPart = 64;       // elements of a tensor whose rest another rank holds
+constexpr std::int64_t kMostEqual = 64;  // memories for one tensor; constants are everywhere
+// Elements compared for one tensor with parts of larger memories, if that is more than kMostEqual times its own. A
+// table of positions has a row of ones for each position, which the gains of a norm are compared with.
+constexpr std::int64_t kMostCompared = 1 << 16;
 constexpr std::size_t kMostFound = 4;  // an fp32 copy of the first weights may lie about too
 constexpr std::size_t kFilter = 1 << 16;
 
@@ -78,16 +81,31 @@ struct Overlap {
     std::int64_t offset, begin, length;
 };
 
+// What the search has spent on one tensor.
+struct Spent {
+    std::int64_t equal = 0, compared = 0;
+
+    bool is_all_of(std::int64_t length, bool with_a_part) const {
+        return equal >= kMostEqual ||
+               (with_a_part && compared > std::max(kMostEqual * length, kMostCompared));
+    }
+};
+
 // The part of `low` that lies within `n` values when its element `at` lies at `i`, if all of it is equal.
 std::optional<Overlap> overlap(const std::uint16_t* wide, std::int64_t n, std::int64_t i,
-                               const at::Tensor& low, std::int64_t at) {
+                               const at::Tensor& low, std::int64_t at, Spent& spent) {
     const auto* const values = static_cast<const std::uint16_t*>(low.data_ptr());
     const std::int64_t begin = std::max<std::int64_t>(0, at - i);
     const std::int64_t end = std::min(low.numel(), at + (n - i));
     const std::int64_t offset = i - (at - begin), length = end - begin;
     if (length < low.numel() && length < kPart) return std::nullopt;
-    if (std::memcmp(wide + offset, values + begin, static_cast<std::size_t>(length) * 2) != 0)
+    const std::uint16_t* const there = wide + offset;
+    if (std::memcmp(there, values + begin, static_cast<std::size_t>(length) * 2) != 0) {
+        spent.compared += std::mismatch(there, there + length, values + begin).first - there + 1;
         return std::nullopt;
+    }
+    spent.compared += length;
+    ++spent.equal;
     return Overlap{offset, begin, length};
 }
 
@@ -189,13 +207,14 @@ std::vector<std::vector<Masters::Slice>> Masters::find(const std::vector<at::Ten
     std::vector<at::Tensor> sought(low.size());
     for (std::size_t i = 0; i < low.size(); ++i) sought[i] = flat(low[i]);
     const Windows windows(sought);
-    std::vector<int> tries(low.size());
+    std::vector<Spent> spent(low.size());
     const auto compare = [&](const at::Tensor& wide, const at::Tensor& rounded, std::int64_t i,
                              std::size_t index, std::int64_t at) {
         if (sought[index].scalar_type() != rounded.scalar_type()) return;
-        if (++tries[index] > kMostTries) return;
+        const std::int64_t length = sought[index].numel();
+        if (spent[index].is_all_of(length, rounded.numel() > length)) return;
         const auto* const values = static_cast<const std::uint16_t*>(rounded.data_ptr());
-        const auto part = overlap(values, rounded.numel(), i, sought[index], at);
+        const auto part = overlap(values, rounded.numel(), i, sought[index], at, spent[index]);
         if (!part) return;
         const Slice slice(wide, part->offset, part->begin, part->length);
         if (allow_exact || carries_more(slice.wide(), slice.of(sought[index]))) found[index].push_back(slice);

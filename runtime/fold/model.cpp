@@ -126,10 +126,12 @@ void Partial::put_trainings(RunModel& m) const {
     }
     std::set<Step> starts;
     for (const auto& [key, note] : notes_) {
-        const std::string& text = key.second;
-        if (key.first != NoteKind::not_observed || !text.starts_with(kNewTraining)) continue;
-        const std::int64_t from = std::atoll(text.c_str() + kNewTraining.size());
-        if (from > 0) starts.insert(Step{from});
+        if (key.first != NoteKind::not_observed) continue;
+        for (const std::string_view beginning : {kNewTraining, kCountsAgain}) {
+            if (!key.second.starts_with(beginning)) continue;
+            const std::int64_t from = std::atoll(key.second.c_str() + beginning.size());
+            if (from > 0) starts.insert(Step{from});
+        }
     }
     m.trainings.assign(starts.begin(), starts.end());
 }

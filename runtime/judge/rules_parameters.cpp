@@ -22,6 +22,7 @@ constexpr std::uint64_t kFewest = 64;          // elements
 constexpr double kGradientsAgree = 0.25;       // relative error; beyond it the gradients are to blame
 constexpr double kMost = 1e9;                  // nothing moved
 constexpr double kOneFar = 2, kAllFar = 1.25;  // times as long, or as short, as the twin's
+constexpr double kLeastTimes = 0.01;           // that a message has in figures
 
 // Sums over sampled steps and parameters.
 struct Updates {
@@ -107,11 +108,13 @@ void judge_parameters(Case& c) {
     f.limit = worst.parameter ? kOneFar : kAllFar;
     f.unit = "times";
     f.importance = importance::kUpdateDeparture();
-    f.message = "the optimizer moves " +
-                (worst.parameter ? shown(worst.parameter->name) : std::string("the parameters")) + " " +
-                figure(std::round(100 * shown_updates.times()) / 100) +
-                " times as far as in fp32, although the gradients agree (error " +
-                percent(relative(shown_updates.gradient_error, shown_updates.gradient)) + ")";
+    f.message =
+        "the optimizer moves " +
+        (worst.parameter ? shown(worst.parameter->name) : std::string("the parameters")) + " " +
+        (shown_updates.times() < kLeastTimes ? "less than " + figure(kLeastTimes)
+                                             : figure(std::round(100 * shown_updates.times()) / 100)) +
+        " times as far as in fp32, although the gradients agree (error " +
+        percent(relative(shown_updates.gradient_error, shown_updates.gradient)) + ")";
     if (worst.others > 0) f.message += "; the same holds for " + counted(worst.others, "other parameter");
     if (cause) f.message += "; " + place_text(cause->total) + " is its first op in few bits";
     f.advice = cause ? "keep the optimizer's state and its arithmetic in fp32"

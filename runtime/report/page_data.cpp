@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "kernels/numerics/divergence.hpp"
+#include "kernels/numerics/float_format.hpp"
 #include "runtime/report/page.hpp"
 #include "runtime/report/page_map.hpp"
 #include "runtime/report/process_rows.hpp"
@@ -250,6 +251,12 @@ Json trust_part(const RunModel& model) {
     return out;
 }
 
+// The exponents of the normal values of a dtype's format.
+Json normal_exponents(DType dtype) {
+    const FloatFormat* format = format_of(dtype);
+    return format ? Json{min_exponent(*format), max_exponent(*format)} : Json(nullptr);
+}
+
 // Shares of the values other than 0; only the first kMaxExponents entries.
 Json exponents_part(const RunModel& model) {
     Json out = Json::array();
@@ -262,7 +269,7 @@ Json exponents_part(const RunModel& model) {
             shares.push_back(
                 rounded(static_cast<double>(static_cast<float>(static_cast<double>(count) / total))));
         out.push_back({e->layer, name_of(e->phase), name_of(e->dtype), lowest_exponent(*e), rounded(total),
-                       std::move(shares)});
+                       std::move(shares), normal_exponents(e->dtype)});
     }
     return out;
 }

@@ -21,7 +21,8 @@ std::string first_line(const RunModel& model, const Judgement& judgement) {
     std::string out = counted(model.step_count, "step") + ", " + ranks_text(model);
     if (const std::string loss = loss_text(model, judgement); !loss.empty()) out += " · " + loss;
     if (model.skipped_steps) out += " · " + counted(model.skipped_steps, "step") + " skipped";
-    if (model.step_count > 0 && outcome_of(judgement) == Outcome::pass) out += " · nothing found";
+    if (model.step_count > 0 && outcome_of(judgement) == Outcome::pass)
+        out += " · nothing found" + no_twin_text(model);
     return out;
 }
 
@@ -140,6 +141,8 @@ std::string run_summary(const RunModel& model, const Judgement& judgement) {
                                   skips_line(judgement), diverging_line(judgement), policy_line(judgement)}) {
         if (!line.empty()) lines.push_back(std::move(line));
     }
+    if (const std::string note = steps_note(model); !note.empty())
+        lines.push_back("  steps            " + note);
     std::vector<std::string> unknown = unknown_lines(model, judgement);
     std::ranges::move(unseen_lines(model), std::back_inserter(unknown));
     for (std::string& line : unknown) {

@@ -8,6 +8,7 @@
 #include "runtime/report/process_rows.hpp"
 #include "runtime/report/sections.hpp"
 #include "runtime/trace/display.hpp"
+#include "runtime/trace/note_texts.hpp"
 
 namespace mp::trace {
 namespace {
@@ -65,9 +66,11 @@ std::string strip_text(const RunModel& model, const Judgement& judgement) {
                       counted(model.step_count, "step") + ", " + ranks_text(model);
     const double followed = fraction_of_ops(model.coverage);
     if (followed >= 0) out += ", twin of " + percent(followed) + " of the float ops";
+    out += no_twin_text(model);
     if (model.skipped_steps) out += ", " + std::to_string(model.skipped_steps) + " skipped";
     out += "\n";
     if (const std::string loss = loss_text(model, judgement); !loss.empty()) out += "      " + loss + "\n";
+    if (const std::string note = steps_note(model); !note.empty()) out += "      steps: " + note + "\n";
     for (const std::string& why : judgement.inconclusive)
         out += "      inconclusive: " + shown_short(why) + "\n";
     return out;
@@ -237,6 +240,19 @@ std::string loss_text(const RunModel& model, const Judgement& judgement) {
     else if (parts_from_twin(a.answer))
         out += "; no noise floor was measured (--twin-noise)";
     return out;
+}
+
+std::string no_twin_text(const RunModel& model) {
+    const bool has_none = model.mode == Mode::watch && model.step_count > 0 && !is_raw(model);
+    return has_none ? ", no twin (--mode trajectory compares with fp32)" : "";
+}
+
+std::string steps_note(const RunModel& model) {
+    for (const RunModel::Note& note : model.notes) {
+        if (note.text.starts_with(kCountsAgain) || note.text.starts_with(kPartOfAStep))
+            return shown_short(note.text, 200);
+    }
+    return {};
 }
 
 std::vector<std::pair<SkipCause, std::vector<std::int64_t>>> skips_by_cause(const Judgement& judgement) {

@@ -20,6 +20,10 @@ inline constexpr std::size_t kWhole = 560;  // longer than a finding; only a hos
 bool is_about_a_kernel(const Finding&);  // what kernels of torch cost stands apart from what the program does
 // "loss 2.31, fp32 twin 2.3: it is the fp32 loss (+0.13 % over the last 25 steps)"; empty without a loss.
 std::string loss_text(const RunModel&, const Judgement&);
+// What a mode without a twin leaves open: ", no twin (--mode trajectory compares with fp32)"; empty with one.
+std::string no_twin_text(const RunModel&);
+// Why the steps are not those of one optimizer alone; empty if they are.
+std::string steps_note(const RunModel&);
 // The steps of each cause, the cause of the first skipped step first.
 std::vector<std::pair<SkipCause, std::vector<std::int64_t>>> skips_by_cause(const Judgement&);
 std::string phi_text(double);                        // "8.0 φ"; below 0: "not measured"

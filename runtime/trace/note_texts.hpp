@@ -21,8 +21,12 @@ inline std::string end_by(int status) {
 inline constexpr const char* kSeenByName = "kernel seen by its name only: ";
 // The text for a CUDA graph that ran.
 inline constexpr const char* kGraph = "a CUDA graph";
-// The number of the step follows, from which on another training of the process counts.
+// The number of the step follows, from which on another optimizer counts: of another training of the process, or the
+// first one again.
 inline constexpr std::string_view kNewTraining = "a new optimizer counts the steps from step ";
+inline constexpr std::string_view kCountsAgain = "an optimizer that came back counts the steps from step ";
+// The last steps of the program were not counted; the number of the step follows that they are part of.
+inline constexpr std::string_view kPartOfAStep = "steps of another optimizer are part of step ";
 // Products with a 16-bit result whose sums cuBLAS may split, and add the parts in 16 bits.
 inline constexpr const char* kLooseSums = "products that leave it to cuBLAS whether it adds in 16 bits";
 

@@ -28,7 +28,8 @@ NO_VALUES = ("empty", "new_empty", "resize_", "resize_as_", "empty_permuted", "e
 
 def bytes_of(t):
     """The values of a tensor. Read without torch, so that the twin is not asked for what only this script does."""
-    if t.layout != torch.strided:
+    if t.layout != torch.strided:  # detached, because a text names the op that the gradient goes through
+        t = t.detach()
         return str(t.coalesce() if t.layout == torch.sparse_coo else t).encode()
     if t._is_zerotensor():  # torch's zeros without memory
         return f"{t.dtype}{tuple(t.shape)}".encode() + bytes(t.numel() * t.element_size())

@@ -14,7 +14,8 @@ def parser(about):
     """The options that all of them have."""
     made = argparse.ArgumentParser(description=about.splitlines()[0])
     made.add_argument("--mp-trace", default="")
-    made.add_argument("--python", default=os.path.join(ROOT, "build", "zoo-venv", "bin", "python"))
+    made.add_argument("--python", type=os.path.abspath,
+                      default=os.path.join(ROOT, "build", "zoo-venv", "bin", "python"))
     made.add_argument("--checkouts", default="", help="has a checkout of each repository, in a folder of its name")
     made.add_argument("--results", required=True, help="one JSON line for each program")
     made.add_argument("--limit", type=int, default=1_000_000, help="programs to run now")

@@ -13,6 +13,7 @@ from . import say
 _ops = None
 _armed_in = None  # pid
 _finished = None  # the pid that has finished; a forked child finishes separately
+before_finish = []  # called while the recording still takes notes
 on_finish = []    # called once the recording has ended
 silent_children = []  # pids of workers that a pool has ended: their summaries are printed here
 _failure = ""     # of a task of this worker
@@ -40,6 +41,8 @@ def at_exit(how=None):
         return
     _finished = os.getpid()
     say.guarded("stderr", say.use_first_stderr)
+    for told in before_finish:
+        say.guarded("finish", told)
     say.guarded("finish", _ops.finish, _uncaught() if how is None else how)
     for stop in on_finish:
         say.guarded("finish", stop)

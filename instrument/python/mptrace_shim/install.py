@@ -42,6 +42,7 @@ def _install_all(torch, options, ops, known):
     steps = say.guarded("optimizers", optimizers.install, torch, ops, known, around)
     if steps is not None:
         os.register_at_fork(after_in_child=lambda: say.guarded("fork", steps.forked))
+        finish.before_finish.append(steps.numbering.tell_end)
         if declared is not None:
             say.guarded("GradScaler", scalers.install, torch, ops, steps, around, declared)
         _at_steps(steps, known, calls, declared)

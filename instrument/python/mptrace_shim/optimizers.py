@@ -5,18 +5,14 @@ around torch's. A step() inside another (ZeRO's inner optimizer, wrappers that s
 step. Registered step hooks are not enough, because they are not called when a step raises.
 """
 import functools
-import itertools
 import threading
-import weakref
 
 from . import say
-from .rests import Rests
+from .numbering import Numbering
 
 _PATCHERS = ("_patch_step_function", "_hook_for_profile")  # torch 2.x, 1.x
 _MARK = "_mptrace_counts"
 _SCOPE = "(optimizer)"
-_MOST_TRAININGS = 8  # that are noted: some programs make an optimizer for each step
-_FEWEST_ALONE = 8    # steps of an optimizer without the first one after which it counts them; a critic makes five
 
 
 class _Running(threading.local):
@@ -44,67 +40,19 @@ class Steps:
         self.on_first = []    # called after the first step
         self.on_step = []     # called after each
         self.on_closure = []  # called with each closure that is passed to a step()
-        self._numbers = weakref.WeakKeyDictionary()  # in order of the first step
-        self._next = itertools.count()
-        self._counting = None  # weak reference to the first optimizer of this training
-        self._made = weakref.WeakKeyDictionary()  # optimizer -> how many steps had ended when it was made
-        self._ended = 0  # steps of all optimizers
-        self._began = 0  # how many had ended when this training began
-        self._last = weakref.WeakKeyDictionary()  # optimizer -> how many had ended after its last step
-        self._rest = 0   # the most steps of others between two steps of one optimizer
-        self._alone = weakref.WeakKeyDictionary()  # optimizer -> its steps since the last one of the first optimizer
-        self._steps = 0  # of the first optimizer of each training
-        self._trainings = 1
+        self.numbering = Numbering(ops)
         self._first = True
-        self._rests = Rests(ops.hidden)
         self.running = _Running()
         self.off = False
 
     def made(self, optimizer):
         self._ops.optimizer_made()
-        self._made[optimizer] = self._ended
+        self.numbering.made(optimizer)
 
     def forked(self):
         """In the child of a fork, after the adapter has begun anew."""
-        if len(self._made):
+        if self.numbering.forked():
             self._ops.optimizer_made()
-
-    def number(self, optimizer):
-        self._rest = max(self._rest, self._ended - self._last.get(optimizer, self._ended))
-        number = self._numbers.get(optimizer)
-        starts_anew = number is None and (self._made.get(optimizer, 0) > self._began or
-                                         self._first_one_rests(optimizer))
-        if starts_anew or number != 0 and self._goes_on_alone(optimizer):
-            self._begin_training()
-            number = 0
-        elif number is None:
-            number = next(self._next)
-        if number == 0:
-            self._counting = weakref.ref(optimizer)
-        self._numbers[optimizer] = number
-        return number
-
-    def _goes_on_alone(self, optimizer):
-        """Whether the first optimizer is gone, or rests much longer than any that came back."""
-        gone = self._ended > 0 and self._counting() is None
-        return gone or self._alone.get(optimizer, 0) >= max(_FEWEST_ALONE, 2 * self._rest)
-
-    def _first_one_rests(self, optimizer):
-        first = self._counting() if self._counting is not None else None
-        return first is not None and self._rests.first_one_rests(first, optimizer)
-
-    def _begin_training(self):
-        """The optimizer that steps now counts the steps: it was made after the first step of this training, goes on
-        alone, or begins while the first one rests."""
-        self._rests.training_begins()
-        self._began = self._ended
-        self._rest = 0
-        for other in [o for o, number in self._numbers.items() if number == 0]:
-            self._numbers[other] = next(self._next)
-        self._trainings += 1
-        if self._trainings <= _MOST_TRAININGS:
-            self._ops.note("not_observed", f"a new optimizer counts the steps from step {self._steps} on: "
-                                           f"training {self._trainings} of this process")
 
     def fault(self, error):
         say.once("optimizers", error)
@@ -119,7 +67,7 @@ class Steps:
         if outer is not None:
             outer.inner.append(optimizer)
             return None
-        step = self.running.step = Step(optimizer, self.number(optimizer))
+        step = self.running.step = Step(optimizer, self.numbering.of(optimizer))
         return step
 
     def begin(self, step):
@@ -127,7 +75,7 @@ class Steps:
         if step.began:
             return
         step.began = True
-        self._names.tell([(number, o) for o, number in list(self._numbers.items())])
+        self._names.tell(self.numbering.items())
         self._names.tell_gradients()
         self._ops.before_step(step.number)
 
@@ -145,20 +93,12 @@ class Steps:
 
     def skipped(self, optimizer, scale):
         """GradScaler found an infinity and did not call step()."""
-        step = Step(optimizer, self.number(optimizer))
+        step = Step(optimizer, self.numbering.of(optimizer))
         self.begin(step)
         self._end(step, True, scale)
 
     def _end(self, step, skipped, scale):
-        self._ended += 1
-        self._last[step.optimizer] = self._ended
-        self._steps += step.number == 0
-        if step.number == 0:
-            self._alone.clear()
-        else:
-            self._alone[step.optimizer] = self._alone.get(step.optimizer, 0) + 1
-        waiting = [o for o in list(self._made) if o not in self._numbers]
-        self._rests.stepped(step.optimizer, step.number == 0, waiting)
+        self.numbering.stepped(step.optimizer, step.number)
         first, self._first = self._first, False
         for told in self.on_first if first else ():
             told()

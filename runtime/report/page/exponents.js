@@ -1,5 +1,6 @@
 "use strict";
-// Exponents of results, a row a layer, phase and dtype: how much of them lies where, beside the range of fp16.
+// Exponents of results, a row a layer, phase and dtype: how much of them lies where, beside the range of fp16. The
+// colour is that of the row's own format: what fp16 would lose is no alarm in a run in bf16.
 
 const kFp16 = { lowest: -14, subnormal: -24, highest: 15 };  // exponents of normal values; below: subnormals
 const exponents = { rows: [], at: -1 };
@@ -24,7 +25,7 @@ function drawExponentsOn(context, width, height) {
   rows.forEach((row, i) => {
     row.shares.forEach((share, k) => {
       if (!(share > 0)) return;
-      const e = row.lowest + k, outside = e < kFp16.lowest || e > kFp16.highest;
+      const e = row.lowest + k, outside = row.normal && (e < row.normal[0] || e > row.normal[1]);
       // By ratio: a millionth is still to be seen.
       const full = clamp(1 + Math.log10(share) / 6, 0.08, 1), high = Math.max(1, step - (step > 4 ? 1.5 : 0)) * full;
       context.fillStyle = outside ? extreme : usual;
@@ -90,8 +91,8 @@ function drawExponents() {
       : "Not recorded: no low-precision result in a sampled step."));
     return;
   }
-  exponents.rows = data.exponents.map(([layer, phase, dtype, lowest, total, shares]) =>
-    ({ layer, phase, dtype, lowest, total, shares }));
+  exponents.rows = data.exponents.map(([layer, phase, dtype, lowest, total, shares, normal]) =>
+    ({ layer, phase, dtype, lowest, total, shares, normal }));
   const height = clamp(exponents.rows.length * 12, 60, 420) + 24;
   exponents.canvas = canvasIn(body, height, drawExponentsOn);
   steerable(exponents.canvas,
@@ -100,7 +101,7 @@ function drawExponents() {
   exponents.canvas.addEventListener("click", (event) =>
     exponentPick(Math.floor((event.offsetY - 4) / (height - 24) * exponents.rows.length)));
   const box = (name) => (c) => { c.fillStyle = color(name); c.fillRect(0, 0, 18, 11); };
-  body.append(el("div.legend", legendKey(box("introduced"), "in fp16's normal range"),
+  body.append(el("div.legend", legendKey(box("introduced"), "in its format's normal range"),
     legendKey(box("hot"), "outside of it"), legendKey(box("faint"), "fp16's normal range; bf16's is 2^-126 to 2^127")));
   if (data.exponents_total > data.exponents.length)
     at("exponents-readout").append(

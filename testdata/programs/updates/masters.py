@@ -46,6 +46,18 @@ class Model(nn.Module):
         return self.head(self.norm(x))
 
 
+class WithPositions(Model):
+    """Its table of positions is full of rows of ones, as the gains of its norms are."""
+
+    def __init__(self, size=64):
+        super().__init__(size)
+        angles = torch.linspace(0, 9, 8192)[:, None] / 10000 ** (torch.arange(size // 2) / (size // 2))
+        self.table = nn.Parameter(torch.cat([angles.sin(), angles.cos()], 1))
+
+    def forward(self, x):
+        return super().forward(x + self.table[:len(x)])
+
+
 def model_in(dtype):
     torch.manual_seed(0)
     return Model().to(dtype)
@@ -264,6 +276,13 @@ def clones(steps, broken):
     train(model, Wide(model.parameters(), keep=not broken), steps)
 
 
+def positions(steps, broken):
+    """As clones, of a model with a table of positions."""
+    torch.manual_seed(0)
+    model = WithPositions().to(torch.bfloat16)
+    train(model, Wide(model.parameters(), keep=not broken), steps)
+
+
 def assigned(steps, broken):
     """p.data = master.bfloat16(): new memory in every step."""
     model = model_in(torch.bfloat16)
@@ -366,8 +385,8 @@ def reloaded(steps, broken):
 
 
 CASES = {"apex-o2": apex_o2, "flat-buffer": flat_buffer, "zero-bf16": zero_bf16, "sharded": sharded,
-         "foreach": foreach, "clones": clones, "assigned": assigned, "post-hook": post_hook, "kernel": kernel,
-         "reloaded": reloaded}
+         "foreach": foreach, "clones": clones, "positions": positions, "assigned": assigned, "post-hook": post_hook,
+         "kernel": kernel, "reloaded": reloaded}
 
 
 def main():

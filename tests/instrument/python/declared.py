@@ -63,6 +63,21 @@ def wrapped_block():
     return one_step(model)
 
 
+class FabricModule(nn.Module):
+    """As Lightning Fabric wraps."""
+
+    def __init__(self, module):
+        super().__init__()
+        self._forward_module = module
+
+    def forward(self, x):
+        return self._forward_module(x)
+
+
+def fabric():
+    return one_step(FabricModule(net()))
+
+
 def frozen_teacher():
     """An average of the model and a transform, called first."""
     average, transform, model = net(), nn.Sequential(nn.ReLU()), net()
@@ -315,8 +330,8 @@ def tf32():
 
 
 # tf32 is the first in 2.x, because the switches are recorded after the first step of a process.
-IN_BOTH = (parallel, parallel_hook, late_parallel, wrapped_block, frozen_teacher, two_models, other_method, clipping,
-           whose_line, loader, autocast, autocast_scripted, saved)
+IN_BOTH = (parallel, parallel_hook, late_parallel, wrapped_block, fabric, frozen_teacher, two_models, other_method,
+           clipping, whose_line, loader, autocast, autocast_scripted, saved)
 IN_2 = (fsdp, fsdp2_policy, late_fsdp, late_fsdp2, saved_distributed, compiled_scopes)
 
 if __name__ == "__main__":

@@ -28,7 +28,8 @@ class Declared(ScenarioRuns):
         self.check_same()
 
     def test_wrappers_have_the_name_of_what_they_wrap(self):
-        for scenario, calls in (("parallel", ["Net"] + NET), ("wrapped_block", NET[:4] + ["blocks.1"] + NET[4:])):
+        for scenario, calls in (("parallel", ["Net"] + NET), ("fabric", ["Net"] + NET),
+                                ("wrapped_block", NET[:4] + ["blocks.1"] + NET[4:])):
             pushed = [name for name in self.layers(scenario) if not name.startswith("(")]
             self.assertEqual(pushed[:len(calls)], calls, scenario)
         if IS_2:
@@ -37,7 +38,8 @@ class Declared(ScenarioRuns):
             self.assertEqual(self.layers("fsdp2_policy"), NET)
 
     def test_parameters_are_named_as_their_layers(self):
-        for scenario in ("parallel", "wrapped_block", "two_models", "frozen_teacher") + (("fsdp",) if IS_2 else ()):
+        everywhere = ("parallel", "wrapped_block", "fabric", "two_models", "frozen_teacher")
+        for scenario in everywhere + (("fsdp",) if IS_2 else ()):
             layers, names = set(self.layers(scenario)), [call[0] for call in self.values(scenario, "parameter")]
             self.assertTrue(names, scenario)
             for name in names:

@@ -107,8 +107,8 @@ def two_optimizers():
 
 
 def in_turn(*turns, both_take_part=False):
-    """Two models, each with its optimizer; `turns` are (which of them, how many steps)."""
-    models = [net(), net()]
+    """Models, each with its optimizer; `turns` are (which of them, how many steps)."""
+    models = [net() for _ in range(1 + max(which for which, _ in turns))]
     optimizers = [torch.optim.SGD(m.parameters(), lr=0.1) for m in models]
     for which, steps in turns:
         for _ in range(steps):
@@ -125,6 +125,16 @@ def alternating():
 
 def in_phases():
     return in_turn(*[(0, 12), (1, 12)] * 3)
+
+
+def in_blocks():
+    """As a GAN that trains one network for a while, then the other: gradients reach both models."""
+    return in_turn(*[(0, 20), (1, 20)] * 3, both_take_part=True)
+
+
+def rounds():
+    """As federated training: each model trains for a few steps in each round."""
+    return in_turn(*[(0, 3), (1, 3), (2, 3)] * 3)
 
 
 def one_for_each():
@@ -145,7 +155,18 @@ def one_after_the_other():
 
 def one_goes_on_alone():
     """As a GAN whose generator is not trained any more: gradients reach both models."""
-    return in_turn((0, 12), (1, 12), both_take_part=True)
+    return in_turn((0, 6), (1, 18), both_take_part=True)
+
+
+def all_weights_after_some():
+    """The second optimizer has the weights of the first one too."""
+    model = net()
+    first, second = (torch.optim.SGD(p, lr=0.1) for p in ([*model.parameters()][:2], model.parameters()))
+    for optimizer, steps in ((first, 20), (second, 20)):
+        for _ in range(steps):
+            backward(model, second)
+            optimizer.step()
+    return digest(model)
 
 
 def one_is_gone():
@@ -442,9 +463,9 @@ def compiled():
     return out, len(graphs), [g.count("\n") for g in graphs[:3]], digest(model)
 
 
-IN_BOTH = (plain, one_after_the_other, one_is_gone, alternating, in_phases, one_for_each, closure, lbfgs,
-           two_optimizers, nested, raising_step, raising_forward, checkpointed, names_clash, teacher_first, outer_later,
-           parametrized, zero, one_goes_on_alone, modes, traced)
+IN_BOTH = (plain, one_after_the_other, one_is_gone, alternating, in_phases, in_blocks, rounds, one_for_each, closure,
+           lbfgs, two_optimizers, nested, raising_step, raising_forward, checkpointed, names_clash, teacher_first,
+           outer_later, parametrized, zero, one_goes_on_alone, all_weights_after_some, modes, traced)
 IN_2 = (fused, scaler, scaler_fused, scaler_off, scaler_derived, scaler_sharded, fsdp2, functional, compiled)
 
 

@@ -1,6 +1,7 @@
 """mp-trace's Python part on a real torch, with the adapter's ops defined in Python (harness.py)."""
 import collections
 import os
+import re
 import subprocess
 import sys
 import unittest
@@ -42,12 +43,13 @@ class Scenarios(ScenarioRuns):
 
     def trainings(self, scenario):
         """The steps from which other trainings count, after the one that the scenario begins itself."""
-        begin = [int(c[2].split()[8]) for c in self.of(scenario, "note")]
+        begin = [int(re.search(r"from step (\d+) on", c[2])[1]) for c in self.of(scenario, "note")]
         return [step - begin[0] for step in begin[1:]]
 
     def test_an_optimizer_that_goes_on_alone_counts_the_steps(self):
         plain, other = (0, False, -1.0), (1, False, -1.0)
-        self.assertEqual(self.steps("one_goes_on_alone"), [plain] * 12 + [other] * 8 + [plain] * 4)
+        self.assertEqual(self.steps("one_goes_on_alone"), [plain] * 6 + [other] * 12 + [plain] * 6)
+        self.assertEqual(self.steps("all_weights_after_some"), [plain] * 20 + [other] * 8 + [plain] * 12)
         self.assertEqual(self.steps("one_after_the_other"), [plain] * 24, "the first one rests: at once")
         self.assertEqual(self.steps("one_is_gone"), [plain] * 4)
         self.assertEqual((self.trainings("one_after_the_other"), self.trainings("one_is_gone")), ([12], [2]))
@@ -56,7 +58,15 @@ class Scenarios(ScenarioRuns):
         self.assertEqual([number for number, *_ in self.steps("alternating")], ([0] + [1] * 5) * 6)
         self.assertEqual([number for number, *_ in self.steps("one_for_each")], list(range(12)) * 3)
         self.assertEqual(self.trainings("alternating"), [])
-        self.assertEqual(self.trainings("in_phases"), [12], "the others come back: they alternate")
+        self.assertEqual([number for number, *_ in self.steps("in_blocks")], ([0] * 20 + [1] * 20) * 3)
+
+    def test_the_first_optimizer_that_comes_back_counts_again(self):
+        begin, again = [0] * 12, [0] * 12 + [1] * 12
+        self.assertEqual([number for number, *_ in self.steps("in_phases")], begin + begin + again * 2)
+        self.assertEqual(self.trainings("in_phases"), [12, 24])
+        self.assertRegex(self.of("in_phases", "note")[-1][2], r"^an optimizer that came back .* are those of others$")
+        self.assertEqual([number for number, *_ in self.steps("rounds")],
+                         [0] * 9 + ([0] * 3 + [1] * 3 + [2] * 3) * 2)
 
     def test_a_step_that_raises_begins_and_does_not_end(self):
         kinds = [call[0] for call in self.of("raising_step", "before_step", "after_step")]

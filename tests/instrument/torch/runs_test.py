@@ -305,6 +305,35 @@ class Steps(TracedRun):
         self.assertEqual((self.steps(0), self.steps(1)), (list(range(32)), []))
         self.assertRegex(done.stderr, "training [12] of 2")
 
+    BLOCKS = HEAD + """
+one, other = model_of(), torch.nn.Linear(4, 4)
+first, second = torch.optim.SGD(one.parameters(), 0.1), torch.optim.SGD(other.parameters(), 0.1)
+def block(optimizer, call, steps):
+    for i in range(steps):
+        first.zero_grad(); second.zero_grad()
+        call(torch.randn(8, 16)).square().mean().backward()
+        optimizer.step()
+"""
+
+    def test_networks_that_are_trained_in_turn_have_the_steps_of_the_first(self):
+        # As a GAN: the backward of the second network reaches the first.
+        both = "for i in range(3): block(first, one, 20); block(second, lambda x: other(one(x)), 20)\n"
+        done = self.trace(self.BLOCKS + both)
+        self.assertEqual((self.steps(0), len(self.steps(1))), (list(range(60)), 60))
+        self.assertNotIn("steps  ", done.stderr)
+        # Networks apart, as of an actor and a critic: the first block of the second looks like another training.
+        done = self.trace(self.BLOCKS + "for i in range(3): block(first, one, 20); block(second, lambda x: "
+                          "other(x[:, :4]), 20)\n")
+        self.assertEqual((self.steps(0), len(self.steps(1))), (list(range(80)), 40))
+        self.assertIn("steps            an optimizer that came back counts the steps from step 40 on again: steps 20 "
+                      "to 39 are those of others", done.stderr)
+
+    def test_steps_that_no_optimizer_counts_are_told(self):
+        done = self.trace(self.BLOCKS + "block(first, one, 20); block(second, lambda x: other(one(x)), 20)\n")
+        self.assertEqual((self.steps(0), self.steps(1)), (list(range(20)), [19] * 20))
+        self.assertIn("steps            steps of another optimizer are part of step 19: the last 20, because",
+                      done.stderr)
+
     def test_a_late_second_optimizer_is_not_another_training(self):
         # The first step of a critic's opponent comes late and reaches the critic: still one training.
         self.trace(HEAD + "G, D = torch.nn.Linear(4, 8), torch.nn.Linear(8, 1)\n"

@@ -138,6 +138,7 @@ void plant_others(trace::Run& run) {
         r.steps.insert(r.steps.end(), others.begin(), others.end());
         r.notes.push_back(
             {NoteKind::not_observed, Step{3}, std::string(kNewTraining) + "3 on: training 2", 1});
+        r.notes.push_back({NoteKind::not_observed, Step{4}, std::string(kCountsAgain) + "4 on again", 1});
     }
 }
 
@@ -152,7 +153,7 @@ TEST(Fold, StepsOfOtherOptimizersAndTrainingsAreKeptApart) {
     EXPECT_EQ(m.others[0].steps.size() + m.others[1].steps.size(), m.steps.size());
     EXPECT_EQ(m.others[1].steps[0].step, Step{1});
     EXPECT_EQ(m.others[1].steps[0].loss, m.steps[1].loss);
-    EXPECT_EQ(m.trainings, std::vector{Step{3}});
+    EXPECT_EQ(m.trainings, (std::vector{Step{3}, Step{4}}));
     EXPECT_EQ(m.steps.size(), alone.steps.size());
     EXPECT_EQ(fold(run, {.steps = 4}).others.size(), 1u) << "every second step is kept, and 2 has the others";
 }

@@ -188,6 +188,20 @@ class Page(unittest.TestCase):
               found.add(c.getImageData(left + x * cell + d, ys[arguments[0]] + y, 1, 1).data.join());
             return found.size""", row)
 
+    def test_exponents_have_the_colors_of_their_own_format(self):
+        # Gradients around 2^-17 are below fp16's normal values, and not below bf16's.
+        for sample, outside in (("overflow", True), ("stagnation", False)):
+            self.open(sample)
+            hot = self.run_js("""
+                const canvas = exponents.canvas, context = canvas.getContext("2d");
+                context.fillStyle = color("hot");
+                context.fillRect(0, 0, 1, 1);
+                const pixels = context.getImageData(0, 0, canvas.width, canvas.height).data, hot = pixels.slice(0, 3);
+                let found = -1;  // the one above
+                for (let i = 0; i < pixels.length; i += 4) if (hot.every((v, k) => v === pixels[i + k])) ++found;
+                return found""")
+            self.assertEqual(hot > 0, outside, f"{sample}: {hot} pixels")
+
     def test_colors_follow_the_scheme(self):
         backgrounds = []
         for scheme in ("light", "dark"):

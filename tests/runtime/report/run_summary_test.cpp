@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/report/sections.hpp"
+#include "runtime/report/verdict_text.hpp"
 #include "runtime/trace/note_texts.hpp"
 #include "tests/runtime/report/sample_models.hpp"
 
@@ -84,6 +85,29 @@ TEST(RunSummary, SaysWhatWasNotSeenOfAProgramWithoutTorch) {
     EXPECT_THAT(text, HasSubstr("  not seen         no NVTX range names a step (and 1 more note)\n"));
     EXPECT_THAT(text, HasSubstr("  by name only     2 kernels in 7 calls: their values are not known\n"));
     expect_promises(text);
+}
+
+TEST(RunSummary, SaysThatWatchComparesNothing) {
+    test::Judged run = test::clean_run();
+    run.model.mode = Mode::watch;
+    run.model.coverage = {};
+    const std::string open = ", no twin (--mode trajectory compares with fp32)\n";
+    EXPECT_THAT(run_summary(run.model, run.judgement), HasSubstr(" · nothing found" + open));
+    EXPECT_THAT(verdict_text(run.model, run.judgement), HasSubstr("60 steps, 2 ranks" + open));
+    for (RankFacts& r : run.model.ranks) r.process.framework = kRawFramework;
+    EXPECT_THAT(run_summary(run.model, run.judgement), Not(HasSubstr("no twin")));
+}
+
+TEST(RunSummary, SaysWhoseStepsWereCounted) {
+    for (const std::string_view beginning : {kCountsAgain, kPartOfAStep}) {
+        test::Judged run = test::clean_run();
+        EXPECT_THAT(run_summary(run.model, run.judgement), Not(HasSubstr("  steps  ")));
+        run.model.notes.emplace_back();
+        run.model.notes.back().text = std::string(beginning) + "40";
+        const std::string line = std::string(beginning) + "40\n";
+        EXPECT_THAT(run_summary(run.model, run.judgement), HasSubstr("  steps            " + line));
+        EXPECT_THAT(verdict_text(run.model, run.judgement), HasSubstr("      steps: " + line));
+    }
 }
 
 TEST(RunSummary, CountsOneRankAsOne) {
