@@ -17,6 +17,7 @@ class HalfModels;
 class NativeCode;
 class Protocol;
 class SumVariants;
+class TensorAnswers;
 enum class CodeKind : std::uint8_t;
 struct ConstantUse;
 struct Engine;
@@ -43,7 +44,7 @@ struct RuleContext {
     Project project{};
 
     // Results of protocol_of(), engines_of(), constant_uses(), classes_of(), half_models_of(), half_evidence(),
-    // wide_sum_variant() and code_kind(), computed once per run.
+    // wide_sum_variant() and code_kind(), computed once per run, and what all TensorDTypes have found.
     Shared<Protocol> protocol{};
     Shared<std::vector<Engine>> engines{};
     Shared<std::vector<ConstantUse>> constants{};
@@ -51,6 +52,7 @@ struct RuleContext {
     Shared<HalfModels> half_models{};
     Shared<NativeCode> native_code{};
     Shared<SumVariants> sum_variants{};
+    Shared<TensorAnswers> tensor_answers{};
     Memo<Symbol, CodeKind> code_kinds{};
 
     // The op list of a device ("cuda", "cpu", "xpu", "mps", "hpu", "xla") or of another kind of region
