@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,8 @@ class HalfModels;
 class NativeCode;
 class Protocol;
 class SumVariants;
+class TensorAnswers;
+enum class CodeKind : std::uint8_t;
 struct ConstantUse;
 struct Engine;
 
@@ -41,8 +44,8 @@ struct RuleContext {
     std::string_view root{};    // of the project: where its tests and benchmarks are looked for; empty: "/"
     Project project{};
 
-    // Results of protocol_of(), engines_of(), constant_uses(), classes_of(), half_models_of(), half_evidence()
-    // and wide_sum_variant(), computed once per run.
+    // Results of protocol_of(), engines_of(), constant_uses(), classes_of(), half_models_of(), half_evidence(),
+    // wide_sum_variant() and code_kind(), computed once per run, and what all TensorDTypes have found.
     Shared<Protocol> protocol{};
     Shared<std::vector<Engine>> engines{};
     Shared<std::vector<ConstantUse>> constants{};
@@ -50,6 +53,8 @@ struct RuleContext {
     Shared<HalfModels> half_models{};
     Shared<NativeCode> native_code{};
     Shared<SumVariants> sum_variants{};
+    Shared<TensorAnswers> tensor_answers{};
+    Memo<Symbol, CodeKind> code_kinds{};
 
     // The op list of a device ("cuda", "cpu", "xpu", "mps", "hpu", "xla") or of another kind of region
     // ("hmp", "apex"); nullptr when none is known.

@@ -300,19 +300,13 @@ CodeKind kind_by_name(const Function& f) {
 }
 
 CodeKind code_kind(const RuleContext& context, Symbol file) {
-    struct Known {
-        Symbol file;
-        std::string root;
-        CodeKind kind = CodeKind::product;
-    };
-    thread_local Known last;
-    if (file == last.file && context.root == last.root) return last.kind;
-    std::string_view path = file.str();
-    if (is_below(context, file)) path.remove_prefix(context.root.size());
-    last = {file, std::string(context.root), code_kind(path)};
-    if (last.kind == CodeKind::product && !copied_library(context, file).empty())
-        last.kind = CodeKind::vendored;
-    return last.kind;
+    return context.code_kinds.get(file, [&] {
+        std::string_view path = file.str();
+        if (is_below(context, file)) path.remove_prefix(context.root.size());
+        const CodeKind kind = code_kind(path);
+        return kind == CodeKind::product && !copied_library(context, file).empty() ? CodeKind::vendored
+                                                                                   : kind;
+    });
 }
 
 // A level lower would not do: a test fixes small values on purpose, a benchmark throws its results away.

@@ -17,8 +17,8 @@ namespace mp::lint {
 enum class CodeKind : std::uint8_t { product, test, benchmark, vendored, retired };
 CodeKind code_kind(std::string_view path);
 // The same of a file of the program: directories above the project do not count, and a copy of a well-known library in
-// a place where its own repository does not have it is known by its layout (model/llava/train/train.py). To ask for one
-// file again and again, as loops over functions do, costs nothing.
+// a place where its own repository does not have it is known by its layout (model/llava/train/train.py). Each file is
+// looked at once per run.
 CodeKind code_kind(const RuleContext&, Symbol file);
 // A note in all code but the product.
 Severity severity_in(CodeKind, Severity);

@@ -21,7 +21,7 @@ namespace mp::lint {
 namespace {
 
 // Longer ways than this are not followed; the answer is then unknown.
-constexpr int kDeepest = 48;
+constexpr int kDeepest = 256;
 
 bool is_display(const Call& call) {
     const std::string_view name = call.name.str();
@@ -142,14 +142,74 @@ const TensorDTypes::OpTraits& TensorDTypes::traits(Op op) {
     return entry->second;
 }
 
+void WayToAnswer::add(const WayToAnswer& part) {
+    height = std::max(height, part.height);
+    is_open = is_open || part.is_open;
+    asks_modules = asks_modules || part.asks_modules;
+}
+
+const TensorAnswer* TensorAnswers::find(FactKey key) const {
+    Part& part = part_of(key);
+    const std::scoped_lock lock(part.mutex);
+    return part.answers.find(key);
+}
+
+const TensorAnswer& TensorAnswers::add(FactKey key, TensorAnswer answer) const {
+    Part& part = part_of(key);
+    const std::scoped_lock lock(part.mutex);
+    return part.answers.try_emplace(key, std::move(answer)).first;
+}
+
+TensorDTypes::TensorDTypes(const RuleContext& context)
+    : context_(context),
+      shared_(context.tensor_answers.get([] { return std::make_shared<const TensorAnswers>(); })) {}
+
+const TensorAnswer* TensorDTypes::shared(FactKey key) const {
+    const TensorAnswer* answer = shared_.find(key);
+    return answer && modules_ && answer->way.asks_modules ? nullptr : answer;
+}
+
+const TensorAnswer* TensorDTypes::keep(FactKey key, TensorDType found) {
+    TensorAnswer answer{std::move(found), way_};
+    ++answer.way.height;
+    if (way_.is_open || (modules_ && way_.asks_modules)) return &own_.emplace_back(std::move(answer));
+    return &shared_.add(key, std::move(answer));
+}
+
+// Only the question that was asked first is known to nest too deep.
+const TensorAnswer* TensorDTypes::give_up() {
+    if (depth_ > 0) return nullptr;
+    is_too_deep_ = false;
+    return &own_.emplace_back(TensorAnswer{unknown(), {.height = kDeepest, .is_open = true}});
+}
+
+// A question that nests too deep has no answer, and so no answer depends on what other rules have already asked.
 template <typename Find>
-TensorDType TensorDTypes::once(const void* key, std::int32_t index, Find find) {
-    const auto [kept, is_new] = known_.try_emplace({key, index}, unknown());
-    if (!is_new || depth_ >= kDeepest) return kept;
-    ++depth_;
-    TensorDType found = find();
-    --depth_;
-    return kept = std::move(found);
+TensorDType TensorDTypes::once(const void* fact, std::int32_t index, Find find) {
+    if (is_too_deep_) return unknown();
+    const FactKey key{fact, index};
+    Question& question = questions_.try_emplace(key).first;
+    if (question.is_asked) {
+        way_.is_open = true;
+        return unknown();
+    }
+    if (!question.answer) question.answer = shared(key);
+    const int height = question.answer ? question.answer->way.height : 1;
+    is_too_deep_ = depth_ + height > kDeepest;
+    if (is_too_deep_) return unknown();
+    if (!question.answer) {
+        const WayToAnswer outer = std::exchange(way_, {});
+        question.is_asked = true;
+        ++depth_;
+        TensorDType found = find();
+        --depth_;
+        question.is_asked = false;
+        question.answer = is_too_deep_ ? give_up() : keep(key, std::move(found));
+        way_ = outer;
+        if (!question.answer) return unknown();
+    }
+    way_.add(question.answer->way);
+    return question.answer->found;
 }
 
 TensorDType TensorDTypes::of(const Function& f, const Operand& operand) {
@@ -164,7 +224,7 @@ TensorDType TensorDTypes::of(const Function& f, const Operand& operand) {
     if (operand.call >= 0 && static_cast<std::size_t>(operand.call) < f.calls.size())
         return of_result(f, f.calls[static_cast<std::size_t>(operand.call)]);
     if (operand.param != kNone) return of_parameter(f, operand.param);
-    if (modules_)
+    if (is_attribute_of_self(operand) && !f.parent_class.empty() && modules())
         if (TensorDType member = modules_->of_member(f, operand); member.dtype != DType::unknown)
             return member;
     if (TensorDType output = of_output(f, operand); output.dtype != DType::unknown) return output;
@@ -196,15 +256,7 @@ TensorDType TensorDTypes::of_earlier_value(const Function& f, const Operand& ope
     const std::string_view name = operand.name.str();
     if (!is_python(f) || name.empty() || name.find('.') != std::string_view::npos || !operand.span.known())
         return unknown();
-    const auto [entry, is_new] = results_.try_emplace(&f);
-    auto& named = entry->second;
-    if (is_new)
-        for (const Call& call : f.calls)
-            if (!call.result.name.empty()) named[call.result.name].push_back(&call);
-    const Call* last = nullptr;
-    if (const auto all = named.find(operand.name); all != named.end())
-        for (const Call* call : all->second)
-            if (call->span.line < operand.span.line) last = call;
+    const Call* last = last_named(f, operand.name, operand.span.line);
     TensorDType found = unknown();
     if (last) {
         found = of_result(f, *last);
@@ -217,11 +269,26 @@ TensorDType TensorDTypes::of_earlier_value(const Function& f, const Operand& ope
     return is_low_precision(found.dtype) ? found : unknown();
 }
 
+// The last call before the line whose result has the name.
+const Call* TensorDTypes::last_named(const Function& f, Symbol name, std::uint32_t before_line) {
+    const auto [entry, is_new] = results_.try_emplace(&f);
+    std::vector<NamedResult>& named = entry->second;
+    if (is_new) {
+        for (std::uint32_t i = 0; i < f.calls.size(); ++i)
+            if (const Symbol result = f.calls[i].result.name; !result.empty()) named.push_back({result, i});
+        std::ranges::sort(named);
+    }
+    auto at = std::ranges::upper_bound(named, name, std::less<>{}, &NamedResult::name);
+    while (at != named.begin() && (--at)->name == name)
+        if (f.calls[at->call].span.line < before_line) return &f.calls[at->call];
+    return nullptr;
+}
+
 // model(x).logits, and `output.logits` of a parameter: "@3.logits", "#0.logits".
 TensorDType TensorDTypes::of_output(const Function& f, const Operand& operand) {
     const std::string_view refers = operand.refers.str();
     const std::size_t dot = refers.find('.');
-    if (!modules_ || dot == std::string_view::npos || !is_part_of_output(refers.substr(dot + 1)))
+    if (dot == std::string_view::npos || !is_part_of_output(refers.substr(dot + 1)) || !modules())
         return unknown();
     std::uint32_t at = 0;
     const auto [end, error] = std::from_chars(refers.data() + 1, refers.data() + dot, at);
@@ -293,8 +360,8 @@ TensorDType TensorDTypes::of_forward(const Function& f, const Call& call) {
         return is_low_precision(given.dtype) ? given : unknown();
     }
     const std::string_view method = leaf(call.name.str());
-    if (!modules_ || (method != "forward" && method != "__call__") || call.args.empty()) return unknown();
-    if (in_region) return unknown();
+    if ((method != "forward" && method != "__call__") || call.args.empty() || in_region) return unknown();
+    if (!modules()) return unknown();
     TensorDType found = modules_->of_module(f, call.args[0], call);
     found.output = found.of_model = true;
     return is_low_precision(found.dtype) ? found : unknown();
@@ -348,7 +415,7 @@ bool TensorDTypes::is_passed_number(const Function& f, const Operand& operand) c
 // the method on a module cast as a whole.
 TensorDType TensorDTypes::of_module_operand(const Function& f, const Operand& module, const Call& at) {
     TensorDType found = of(f, module);
-    if (found.dtype == DType::unknown && modules_) found = modules_->of_module(f, module, at);
+    if (found.dtype == DType::unknown && modules()) found = modules_->of_module(f, module, at);
     if (found.dtype != DType::unknown || !module.name.str().starts_with("self.") || f.params.empty() ||
         f.params[0].name.str() != "self")
         return found;

@@ -66,9 +66,11 @@ bool is_argument_of_library(std::string_view text, std::size_t name) {
 class Reader {
 public:
     Reader(std::string_view text, TextKind kind) : text_(text), kind_(kind) {
-        for (std::size_t at = text.find_first_of("-:="); at != text.npos;
-             at = text.find_first_of("-:=", at + 1))
-            text[at] == '-' ? command_option(at) : assigned(at);
+        // All Python files of a tree are read here, and find_first_of() takes twice as long.
+        for (std::size_t at = 0; at < text.size(); ++at) {
+            if (text[at] == '-') command_option(at);
+            if (text[at] == ':' || text[at] == '=') assigned(at);
+        }
     }
 
     std::vector<std::uint64_t> take() {

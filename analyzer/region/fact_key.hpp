@@ -14,6 +14,11 @@ struct FactKey {
     const void* fact = nullptr;  // address of a Function, Call, Operand or Item; never null
     std::int32_t index = 0;
     friend bool operator==(const FactKey&, const FactKey&) = default;
+
+    std::uint64_t hash() const {
+        constexpr std::uint64_t kMultiplier = 0x9E3779B97F4A7C15U;
+        return (reinterpret_cast<std::uintptr_t>(fact) + static_cast<std::uint32_t>(index)) * kMultiplier;
+    }
 };
 
 // A hash table without a node per entry: a large program has 100,000 answers, and each question looks here first.
@@ -32,6 +37,13 @@ public:
         return {values_[cell.value], is_new};
     }
 
+    // nullptr: there is none.
+    const Value* find(FactKey key) const {
+        if (cells_.empty()) return nullptr;
+        const Cell& cell = cells_[place_of(key)];
+        return cell.key.fact == nullptr ? nullptr : &values_[cell.value];
+    }
+
     void clear() {
         cells_.clear();
         values_.clear();
@@ -44,14 +56,13 @@ private:
         std::uint32_t value = 0;  // index in values_
     };
 
-    Cell& cell_of(FactKey key) {
-        constexpr std::uint64_t kMultiplier = 0x9E3779B97F4A7C15U;
-        const auto address = reinterpret_cast<std::uintptr_t>(key.fact);
-        const std::uint64_t hash = (address + static_cast<std::uint32_t>(key.index)) * kMultiplier;
-        std::size_t at = (hash >> 32) & (cells_.size() - 1);
+    // Of the key's cell, or of the empty one where it belongs.
+    std::size_t place_of(FactKey key) const {
+        std::size_t at = (key.hash() >> 32) & (cells_.size() - 1);
         while (cells_[at].key.fact != nullptr && cells_[at].key != key) at = (at + 1) & (cells_.size() - 1);
-        return cells_[at];
+        return at;
     }
+    Cell& cell_of(FactKey key) { return cells_[place_of(key)]; }
 
     void grow() {
         std::vector<Cell> old(cells_.empty() ? kFirstCells : cells_.size() * 2);

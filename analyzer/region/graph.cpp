@@ -151,11 +151,19 @@ void Graph::number_functions(const std::vector<Unit>& units) {
     for (std::uint32_t i = 0; i < functions_.size(); ++i) index_[*place_of(*functions_[i])] = i;
 }
 
+bool Graph::Stretch::has(const Function& f) const {
+    return !std::less<>{}(&f, first) && std::less<>{}(&f, first + count);
+}
+
 std::optional<std::size_t> Graph::place_of(const Function& f) const {
-    const auto after = std::ranges::upper_bound(stretches_, &f, std::less<>{}, &Stretch::first);
-    if (after == stretches_.begin()) return std::nullopt;
-    const Stretch& unit = *std::prev(after);
-    if (!std::less<>{}(&f, unit.first + unit.count)) return std::nullopt;
+    // Most questions are about the unit of the question before.
+    thread_local std::size_t last = 0;
+    if (last >= stretches_.size() || !stretches_[last].has(f)) {
+        const auto after = std::ranges::upper_bound(stretches_, &f, std::less<>{}, &Stretch::first);
+        if (after == stretches_.begin() || !std::prev(after)->has(f)) return std::nullopt;
+        last = static_cast<std::size_t>(after - stretches_.begin()) - 1;
+    }
+    const Stretch& unit = stretches_[last];
     return unit.at + static_cast<std::size_t>(&f - unit.first);
 }
 

@@ -68,6 +68,7 @@ private:
         const Function* first = nullptr;
         std::uint32_t count = 0;
         std::uint32_t at = 0;
+        bool has(const Function&) const;
     };
     std::vector<Stretch> stretches_;           // by address
     std::vector<std::uint32_t> index_;         // kNobody where the body of another unit is kept

@@ -69,11 +69,11 @@ TEST(PythonCode, SeverityIsLowerThere) {
 TEST(PythonCode, FoldersAboveTheProjectDoNotCount) {
     const Program program = Program::link({});
     const Policies policies;
-    RuleContext context{.program = program, .policies = policies};
+    const RuleContext of_system{.program = program, .policies = policies};
+    const RuleContext of_project{.program = program, .policies = policies, .root = "/src/test/p"};
     const Symbol file("/src/test/p/train.py");
-    EXPECT_EQ(code_kind(context, file), CodeKind::test);
-    context.root = "/src/test/p";
-    EXPECT_EQ(code_kind(context, file), CodeKind::product);
+    EXPECT_EQ(code_kind(of_system, file), CodeKind::test);
+    EXPECT_EQ(code_kind(of_project, file), CodeKind::product);
 }
 
 TEST(PythonCode, CopiesOfLibrariesAreKnownByTheirPlace) {

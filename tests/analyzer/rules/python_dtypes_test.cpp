@@ -17,6 +17,20 @@ std::string last(const std::vector<std::string>& units, std::string_view functio
     return std::string(name_of(found.dtype)) + (found.dtype == DType::unknown || found.proven ? "" : "?");
 }
 
+// The dtype of an argument in the function, asked by one rule after another rule asked for the one in `before`.
+std::string asked_after(const std::string& unit, std::string_view before, std::string_view function) {
+    const Program program = linked({unit});
+    static const Policies policies = Policies::load("").value();
+    const RuleContext context{.program = program, .policies = policies};
+    DType found = DType::unknown;
+    for (const std::string_view name : {before, function}) {
+        if (name.empty()) continue;
+        const Function& asked = function_named(program, name);
+        found = TensorDTypes(context).of(asked, asked.calls.back().args.at(0)).dtype;
+    }
+    return std::string(name_of(found));
+}
+
 std::string f(std::string_view lines) {
     return "unit a.py language=python\n  func 1:1 a.f kind=python params=[{other name=x} {other "
            "name=n}]\n" +
@@ -35,6 +49,38 @@ TEST(PythonDTypes, OperandsOfUnknownShapeAreFollowedLikeTensors) {
     EXPECT_EQ(after_half("    call 3:3 ?.relu kind=method op=relu args=[{other call=0}]\n"
                          "    call 4:3 ?.exp kind=method op=exp args=[{other call=1}]\n"),
               "fp16");
+}
+
+// f() and g() pass their parameter to each other.
+TEST(PythonDTypes, AnswersInsideRecursionDoNotDependOnWhatOtherRulesAsked) {
+    const std::string unit =
+        "unit a.py language=python\n"
+        "  func 1:1 a.f kind=python usr=f params=[{other name=x}]\n"
+        "    call 2:3 a.g callee=g args=[{other param=0 name=x}]\n"
+        "  func 4:1 a.g kind=python usr=g params=[{other name=y}]\n"
+        "    call 5:3 a.f callee=f args=[{other param=0 name=y}]\n"
+        "  func 7:1 a.main kind=python usr=main\n"
+        "    call 8:3 a.f callee=f args=[{fp16 tensor}]\n"
+        "    call 9:3 a.f callee=f args=[{fp32 tensor}]\n";
+    EXPECT_EQ(asked_after(unit, "", "a.g"), "fp16");
+    EXPECT_EQ(asked_after(unit, "a.f", "a.g"), "fp16");
+}
+
+// Each function passes its parameter to the next one.
+TEST(PythonDTypes, DepthOfAnAnswerDoesNotDependOnWhatOtherRulesAsked) {
+    std::string unit =
+        "unit a.py language=python\n  func 1:1 a.main kind=python usr=main\n"
+        "    call 1:3 a.f0 callee=f0 args=[{fp16 tensor}]\n    call 1:9 a.f0 callee=f0 args=[{fp32 "
+        "tensor}]\n";
+    for (int i = 0; i < 300; ++i) {
+        const std::string own = std::to_string(i), next = std::to_string(i + 1);
+        unit += "  func " + std::to_string(i + 2) + ":1 a.f" + own + " kind=python usr=f" + own +
+                " params=[{other name=x}]\n    call " + std::to_string(i + 2) + ":3 a.f" + next +
+                " callee=f" + next + " args=[{other param=0 name=x}]\n";
+    }
+    EXPECT_EQ(asked_after(unit, "", "a.f200"), "fp16");
+    EXPECT_EQ(asked_after(unit, "", "a.f299"), "unknown");
+    EXPECT_EQ(asked_after(unit, "a.f200", "a.f299"), "unknown");
 }
 
 TEST(PythonDTypes, NumbersDoNotWiden) {
