@@ -26,8 +26,8 @@ struct Engine;
 struct Project {
     bool is_whole = false;    // the run has all of its files
     bool is_package = false;  // others can install it, and call what nothing here calls
-    std::function<bool(std::string_view name)>
-        is_imported_unread{};  // by a file that has no facts or evaluates strings
+    // By a file that has no facts or evaluates strings.
+    std::function<bool(std::string_view name)> is_imported_unread{};
     // Some text of a whole project turns the option on; empty: not known.
     std::function<bool(std::string_view option)> is_given{};
     TorchVersion transformers{};  // that its requirements ask for

@@ -21,10 +21,9 @@ void report(const RuleContext& context, const Function& f, const SourceSpan& spa
             std::string_view who, Divides divides, std::string_view fix, Findings& out,
             Severity most = Severity::warning) {
     const bool first = divides == Divides::first;
-    const bool only_rounds = first || dtype == DType::bf16;
     emit(context, f,
          {.rule = "MP409",
-          .severity = only_rounds ? Severity::note : most,
+          .severity = only_rounds(dtype, first) ? Severity::note : most,
           .span = span,
           .message = std::string(who) + " reduces gradients in " + std::string(label(dtype)) +
                      ": every addition rounds to " + std::to_string(significant_bits(dtype)) + " bits" +
@@ -94,10 +93,7 @@ bool makes_half(const Call& call) {
     });
 }
 
-bool has_half_model(const Program& program, Symbol file) {
-    return std::ranges::any_of(functions_of(program, file),
-                               [](const Function* f) { return std::ranges::any_of(f->calls, makes_half); });
-}
+bool has_half_model(const Program& program, Symbol file) { return has_call(program, file, makes_half); }
 
 bool is_megatron(std::string_view name) { return is_within(name, "megatron"); }
 
@@ -113,6 +109,8 @@ void in_megatron(const RuleContext& context, const Function& f, const Call& call
 }
 
 }  // namespace
+
+bool only_rounds(DType dtype, bool divides_first) { return divides_first || dtype == DType::bf16; }
 
 void reduced_by_setting(const RuleContext& context, Findings& out) {
     in_fsdp(context, out);

@@ -19,12 +19,6 @@ bool is_in_main_block(const Function& f, const Call& call) {
 
 bool measures(CodeKind kind) { return kind == CodeKind::test || kind == CodeKind::benchmark; }
 
-template <typename Test>
-bool has_call(const Program& program, Symbol file, Test test) {
-    return std::ranges::any_of(functions_of(program, file),
-                               [&](const Function* f) { return std::ranges::any_of(f->calls, test); });
-}
-
 bool measures_python(const Call& call) {
     constexpr std::array<std::string_view, 6> kFigures{
         "max_memory_allocated", "max_memory_reserved", "reset_peak_memory_stats", "do_bench", "gradcheck",

@@ -3,6 +3,7 @@
 // Code that only tries the program out. Half that nothing else passes says little about the program: a test compares
 // precisions on purpose, and a benchmark or a demonstration has nothing to lose.
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -40,6 +41,13 @@ const Call* call_at(const Function&, const SourceSpan&);
 
 // The functions of a file stand together, ordered by their lines.
 std::span<const Function* const> functions_of(const Program&, Symbol file);
+
+// Whether the test holds of a call in the file.
+template <typename Test>
+bool has_call(const Program& program, Symbol file, Test test) {
+    return std::ranges::any_of(functions_of(program, file),
+                               [&](const Function* f) { return std::ranges::any_of(f->calls, test); });
+}
 
 // The statements of a file or notebook, outside of its functions.
 bool is_statements(const Function&);

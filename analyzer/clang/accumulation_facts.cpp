@@ -96,10 +96,9 @@ bool Flow::is_blend(const Accumulate& found, const Stmt* loop) const {
 
 Stat Flow::stat_of(const Step& step, const Accumulate& found, const std::vector<const Stmt*>& loops) const {
     if (!found.tree && !loops.empty() && is_blend(found, loops.front())) return Stat::mean;
-    const auto square = [&](const Summand& s) { return adds_squares(s, 0); };
     const Meaning held = found.tree ? meaning(step.target) : Meaning::none;
-    const bool squares = found.tree ? held == Meaning::square || held == Meaning::sum_of_squares
-                                    : !found.added.empty() && std::ranges::all_of(found.added, square);
+    const bool squares =
+        found.tree ? held == Meaning::square || held == Meaning::sum_of_squares : adds_squares(found, 0);
     return squares ? Stat::sum_of_squares : Stat::sum;
 }
 

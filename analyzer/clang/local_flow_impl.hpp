@@ -120,7 +120,7 @@ struct Flow {
     Meaning after(Meaning, const Write&, Term use, unsigned depth) const;
     Meaning of_gathered(Meaning before, const Accumulate&, unsigned depth) const;
     Meaning of_summand(const Summand&, unsigned depth) const;
-    bool adds_squares(const Summand&, unsigned depth) const;
+    bool adds_squares(const Accumulate&, unsigned depth) const;
     Meaning product(Term, Term, unsigned depth) const;
     Meaning quotient(Term, Term, unsigned depth) const;
     Meaning total(Term, Term, unsigned depth) const;

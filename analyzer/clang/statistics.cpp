@@ -252,10 +252,7 @@ Meaning Flow::after(Meaning before, const Write& w, Term use, unsigned depth) co
 
 Meaning Flow::of_gathered(Meaning before, const Accumulate& found, unsigned depth) const {
     if (found.tree) return gathered(before);
-    const bool squares = !found.added.empty() && std::ranges::all_of(found.added, [&](const Summand& s) {
-        return adds_squares(s, depth);
-    });
-    return squares ? Meaning::sum_of_squares : Meaning::sum;
+    return adds_squares(found, depth) ? Meaning::sum_of_squares : Meaning::sum;
 }
 
 // A square times something else, as fma(square, weight, total) adds, is no square.
@@ -264,9 +261,11 @@ Meaning Flow::of_summand(const Summand& s, unsigned depth) const {
     return s.is_factor ? Meaning::none : meaning_at(s.term, depth);
 }
 
-bool Flow::adds_squares(const Summand& s, unsigned depth) const {
-    const Meaning m = of_summand(s, depth);
-    return m == Meaning::square || m == Meaning::sum_of_squares;
+bool Flow::adds_squares(const Accumulate& found, unsigned depth) const {
+    return !found.added.empty() && std::ranges::all_of(found.added, [&](const Summand& s) {
+        const Meaning m = of_summand(s, depth);
+        return m == Meaning::square || m == Meaning::sum_of_squares;
+    });
 }
 
 bool Flow::shuffles(const Body& body, unsigned depth) const {

@@ -74,10 +74,7 @@ bool opens_bf16(const Call& call) {
 
 // The import of unsloth makes torch.cuda.is_bf16_supported() leave emulation out.
 bool uses_unsloth(const Program& program, Symbol file) {
-    return std::ranges::any_of(functions_of(program, file), [](const Function* f) {
-        return std::ranges::any_of(f->calls,
-                                   [](const Call& call) { return is_within(call.name.str(), "unsloth"); });
-    });
+    return has_call(program, file, [](const Call& call) { return is_within(call.name.str(), "unsloth"); });
 }
 
 // A question about the device, or Transformer Engine, which runs on no device without bf16.

@@ -64,10 +64,7 @@ bool is_position(const Call& call) { return any_of(leaf(call.name.str()), kPosit
 // A sine keeps what its angle had: rounding it afterwards costs no more than any value in half.
 bool is_wave(const Call& call) { return call.op.name() == "sin" || call.op.name() == "cos"; }
 
-bool takes_waves(const Program& program, Symbol file) {
-    return std::ranges::any_of(functions_of(program, file),
-                               [](const Function* f) { return std::ranges::any_of(f->calls, is_wave); });
-}
+bool takes_waves(const Program& program, Symbol file) { return has_call(program, file, is_wave); }
 
 bool is_rounded(const Call& call) {
     constexpr std::array<std::string_view, 5> kRoundings{"floor", "round", "ceil", "trunc", "floor_divide"};

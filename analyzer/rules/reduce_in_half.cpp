@@ -159,9 +159,8 @@ bool divides_before(const Function& f, const Call& collective, const Operand& bu
     return false;
 }
 
-// In Python bf16 is a choice of bandwidth: it rounds a few times more, and nothing overflows.
 Severity severity_of(const Function& f, const Collective& c, bool divided) {
-    return is_python(f) && (divided || c.dtype == DType::bf16) ? Severity::note : Severity::warning;
+    return is_python(f) && only_rounds(c.dtype, divided) ? Severity::note : Severity::warning;
 }
 
 std::string message_of(const Call& call, const Collective& c) {
