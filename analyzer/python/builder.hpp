@@ -218,6 +218,7 @@ private:
     bool is_stable(Node condition);
     bool is_stable_name(Symbol name);
     bool is_stable_attribute(Node object, Node attribute);
+    bool is_set_once_above(Node attribute);
     bool is_stable_item(Node item);
     static bool is_stable_call(Node call);
     void unwind(Way way, const SourceSpan& span);
@@ -275,6 +276,7 @@ private:
         bool in_branch = false;  // the last one is an `if` or a `try`
     };
     std::vector<Bound> bound_;
+    std::optional<std::unordered_map<std::string_view, Node>> stores_;  // to attributes; once it is asked for
     std::uint32_t statement_ = 0;  // of the module or class, counted from 1
     Node statement_node_{};
     bool runs_ = false;  // inside the outermost body

@@ -5,6 +5,41 @@
 #include "analyzer/python/library/library.hpp"
 
 namespace mp::lint::python {
+namespace {
+
+// What a node gives a new value: `x` of `x = 1`, `x += 1`, `for x in xs`, `with f() as x`, `del x`.
+Node stored_by(Node node) {
+    switch (node.kind()) {
+        case Kind::assignment:
+        case Kind::augmented_assignment:
+        case Kind::for_statement:
+            return node.part(Part::left);
+        case Kind::as_pattern_target:
+        case Kind::delete_statement:
+            return node;
+        default:
+            return {};
+    }
+}
+
+// The statements of a body that are the only store to an attribute; no node for attributes that others store to, too.
+std::unordered_map<std::string_view, Node> stores_in(Node body) {
+    std::unordered_map<std::string_view, Node> stores;
+    for (Node node = body; node && (node == body || body.contains(node)); node = node.next_inside()) {
+        const Node target = stored_by(node);
+        if (!target) continue;
+        const bool is_plain = node.kind() == Kind::assignment && node.parent().parent() == body;
+        for (Node part = target; part && (part == target || target.contains(part));
+             part = part.next_inside()) {
+            if (part.kind() != Kind::attribute) continue;
+            const auto [store, is_first] = stores.try_emplace(part.text(), node);
+            if (!is_first || !is_plain || part != target) store->second = Node{};
+        }
+    }
+    return stores;
+}
+
+}  // namespace
 
 std::uint32_t Builder::new_block() {
     f_.flow.emplace_back();
@@ -148,9 +183,9 @@ bool Builder::is_stable(Node condition) {
                 if (!is_stable_name(file_.names.of(node))) return false;
                 break;
             case Kind::attribute: {
-                // The attribute's own name is not a variable. The dotted name must not be assigned here.
+                // The attribute's own name is not a variable. The dotted name must have its value by now.
                 const Symbol dotted = file_.names.dotted(node);
-                if (dotted_.find(dotted) != FlatMap::kAbsent) return false;
+                if (dotted_.find(dotted) != FlatMap::kAbsent && !is_set_once_above(node)) return false;
                 const Node object = node.part(Part::object);
                 if (object.kind() != Kind::identifier && object.kind() != Kind::attribute) return false;
                 Node root = object;
@@ -205,13 +240,23 @@ bool Builder::is_stable_name(Symbol name) {
     return is_builtin(name.str());
 }
 
-// `self.x` changes while a method runs if this method assigns it. A call of another method that assigns it is
-// not looked for: that one sets up the object, and runs before or after.
+// `self.x` changes while a method runs if this method assigns it, except once above. A call of another method that
+// assigns it is not looked for: that one sets up the object, and runs before or after.
 bool Builder::is_stable_attribute(Node object, Node attribute) {
     if (!scope_.owner || !load(object).is_self) return true;
     const AttributeInfo* known = scope_.owner->attribute(file_.names.of(attribute.part(Part::attribute)));
-    return !known ||
-           std::ranges::none_of(known->writers, [&](Node method) { return method.contains(attribute); });
+    const auto writes_here = [&](Node method) { return method.contains(attribute); };
+    return !known || std::ranges::none_of(known->writers, writes_here) || is_set_once_above(attribute);
+}
+
+// `self.amp = use_amp` is a statement of the body itself, stands before this use, and nothing else in the body stores to
+// the name.
+bool Builder::is_set_once_above(Node attribute) {
+    if (!statement_node_) return false;
+    if (!stores_) stores_ = stores_in(statement_node_.parent());
+    const auto store = stores_->find(attribute.text());
+    return store != stores_->end() && store->second && store->second.index() < attribute.index() &&
+           !store->second.contains(attribute);
 }
 
 // `config["amp"]`, which nothing here stores. An index in a list is none: lists are filled and emptied.

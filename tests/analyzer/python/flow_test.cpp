@@ -89,6 +89,22 @@ TEST(PythonFlow, AnAttributeThatAnotherMethodSetsIsFixedInThisOne) {
                 Contains(HasSubstr("condition=\"self.s is None\"")));
 }
 
+TEST(PythonFlow, AnAttributeThatIsSetOnceAboveIsFixed) {
+    const auto conditions_of = [](const std::string& body) {
+        std::string source = "class C:\n  def f(self, amp):\n";
+        return facts_of(source + body, "C.f");
+    };
+    const std::string use = "    if self.on:\n      pass\n", set = "    self.on = bool(amp)\n";
+    const auto is_named = Contains(HasSubstr("condition=self.on"));
+    EXPECT_THAT(conditions_of(set + use), is_named);
+    EXPECT_THAT(conditions_of(set + "    self.s = make() if self.on else None\n"), is_named);
+    for (const std::string& body :
+         {use + set, set + set + use, "    if amp:\n      self.on = 1\n" + use,
+          set + use + "    del self.on\n", set + "    for self.on in amp:\n      pass\n" + use,
+          set + "    x, self.on = amp\n" + use})
+        EXPECT_THAT(conditions_of(body), Not(is_named)) << body;
+}
+
 TEST(PythonFlow, LoopsGoBack) {
     EXPECT_THAT(flow_of("for x in xs:\n  obj.a()\n  if amp:\n    break\n  obj.b()\nelse:\n"
                         "  obj.c()\nobj.d()\n"),
