@@ -5,8 +5,8 @@
 // Why    Gradients below 6e-8 are zero. A plain GradScaler sees the infinities of its own shard
 //        only: ranks disagree about which steps to skip, and their weights drift apart.
 // Fix    torch.distributed.fsdp.sharded_grad_scaler.ShardedGradScaler, or bf16.
-// Silent Policies that nothing takes, bf16, loops that are not there. A warning where another
-//        choice of policy is possible, or a setting decides whether there is one.
+// Silent Policies that nothing takes, bf16, loops that are not there. A note where another choice of policy is
+//        possible, or a setting decides whether there is one: on code that nobody here had read none of five was of use.
 // Tests  testdata/lint/MP212.md, tests/analyzer/rules/fsdp_fp16_without_sharded_scaler_test.cpp
 
 #include <algorithm>
@@ -92,7 +92,7 @@ void check(const RuleContext& context, Findings& out) {
         const std::string what = e.dtype == DType::fp16 ? "computes in fp16" : "reduces gradients in fp16";
         emit(context, *e.function,
              {.rule = "MP212",
-              .severity = sure ? Severity::error : Severity::warning,
+              .severity = sure ? Severity::error : Severity::note,
               .span = e.call->span,
               .message = "this policy " + what +
                          (has_plain ? ", and a plain GradScaler lets ranks disagree about skipped steps"

@@ -8,7 +8,7 @@
 // Why    A step smaller than half a unit in the last place changes nothing: in bf16 that is any
 //        step below 0.2 % of the weight, and a typical lr times gradient is smaller.
 // Fix    Keep fp32 master weights, or round stochastically, or keep the rounding error (Kahan).
-// Silent An fp32 master stored beside it; stochastic rounding, here or in the helper that stores;
+// Silent A note for the second optimizer of a function over the same parameters. An fp32 master stored beside it; stochastic rounding, here or in the helper that stores;
 //        helpers whose body is not seen; in-place normalisation, which has statistics or no second
 //        array to read a gradient from; averages (EMA). Python: engines that keep fp32 masters
 //        (DeepSpeed, apex, Accelerate under FSDP), frozen models and adapters (peft), tests. All of it in the
@@ -20,6 +20,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <set>
 #include <unordered_set>
 #include <utility>
 
@@ -396,9 +397,13 @@ private:
             found.chain.push_back({found.loaded->span, is_auto ? "loaded with dtype=\"auto\" here"
                                                                : "loaded without a dtype here"});
         }
+        severity = std::min(severity, most);
+        // AdamW8bit in one branch and AdamW in the other: one cause, which the first of them tells.
+        if (severity > Severity::note && !name.empty() && !told_.emplace(&f, name).second)
+            severity = Severity::note;
         emit(context_, f,
              {.rule = "MP501",
-              .severity = std::min(severity, most),
+              .severity = severity,
               .span = call.span,
               .message = std::move(message),
               .fix = found.loaded ? "load the model with dtype=torch.float32 and compute under autocast"
@@ -412,6 +417,8 @@ private:
     const RuleContext& context_;
     ModuleDTypes modules_;
     Files files_;
+    std::set<std::pair<const Function*, std::string_view>>
+        told_;  // by function and the name of what is trained
     Findings& out_;
 };
 
