@@ -249,8 +249,8 @@ bool Builder::is_stable_attribute(Node object, Node attribute) {
     return !known || std::ranges::none_of(known->writers, writes_here) || is_set_once_above(attribute);
 }
 
-// `self.amp = use_amp` is a statement of the body itself, stands before this use, and nothing else in the body stores to
-// the name.
+// `self.amp = use_amp` is a statement of the body itself, stands before this use, and nothing else in the body stores
+// to the name.
 bool Builder::is_set_once_above(Node attribute) {
     if (!statement_node_) return false;
     if (!stores_) stores_ = stores_in(statement_node_.parent());

@@ -6,7 +6,7 @@
 //        only: ranks disagree about which steps to skip, and their weights drift apart.
 // Fix    torch.distributed.fsdp.sharded_grad_scaler.ShardedGradScaler, or bf16.
 // Silent Policies that nothing takes, bf16, loops that are not there. A note where another choice of policy is
-//        possible, or a setting decides whether there is one: on code that nobody here had read none of five was of use.
+//        possible, or a setting decides whether there is one.
 // Tests  testdata/lint/MP212.md, tests/analyzer/rules/fsdp_fp16_without_sharded_scaler_test.cpp
 
 #include <algorithm>

@@ -8,11 +8,11 @@
 // Why    A step smaller than half a unit in the last place changes nothing: in bf16 that is any
 //        step below 0.2 % of the weight, and a typical lr times gradient is smaller.
 // Fix    Keep fp32 master weights, or round stochastically, or keep the rounding error (Kahan).
-// Silent A note for the second optimizer of a function over the same parameters. An fp32 master stored beside it; stochastic rounding, here or in the helper that stores;
-//        helpers whose body is not seen; in-place normalisation, which has statistics or no second
-//        array to read a gradient from; averages (EMA). Python: engines that keep fp32 masters
-//        (DeepSpeed, apex, Accelerate under FSDP), frozen models and adapters (peft), tests. All of it in the
-//        inference profile.
+// Silent An fp32 master stored beside it; stochastic rounding, here or in the helper that stores; helpers whose body
+//        is not seen; in-place normalisation, which has statistics or no second array to read a gradient from;
+//        averages (EMA). Python: engines that keep fp32 masters (DeepSpeed, apex, Accelerate under FSDP), frozen
+//        models and adapters (peft), tests. All of it in the inference profile. A note for the second optimizer of a
+//        function over the same parameters.
 // Tests  testdata/lint/MP501.md, tests/analyzer/rules/half_optimizer_update_without_master_test.cpp
 
 #include <algorithm>
@@ -31,6 +31,7 @@
 #include "analyzer/analyses/module_dtypes.hpp"
 #include "analyzer/analyses/module_operands.hpp"
 #include "analyzer/analyses/numbers.hpp"
+#include "analyzer/analyses/optimizers.hpp"
 #include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/analyses/trials.hpp"
@@ -200,87 +201,6 @@ private:
     const std::vector<Engine>& engines_;
     std::map<std::pair<Symbol, std::string>, bool> known_;
     mutable std::optional<bool> shards_;  // looked for once: it asks every call of the program
-};
-
-// Optimizers of other libraries that write what they are given and keep no fp32 copy of it.
-bool is_of_library(std::string_view name) {
-    constexpr std::array<std::string_view, 9> kHomes{
-        "bitsandbytes.optim.", "apex.optimizers.", "torch_optimizer.", "lion_pytorch.",     "schedulefree.",
-        "prodigyopt.",         "dadaptation.",     "torchao.optim.",   "pytorch_optimizer."};
-    constexpr std::array<std::string_view, 2> kNames{"transformers.AdamW", "transformers.Adafactor"};
-    const std::string_view last = leaf(name);
-    const bool is_class = !last.empty() && last.front() >= 'A' && last.front() <= 'Z';
-    return any_of(name, kNames) || (is_class && std::ranges::any_of(kHomes, [&](std::string_view home) {
-                                        return name.starts_with(home);
-                                    }));
-}
-
-bool may_make_optimizer(std::string_view name) {
-    return (name.starts_with("torch.optim.") && !is_within(name, "torch.optim.lr_scheduler")) ||
-           is_of_library(name);
-}
-
-// FusedAdam(..., master_weights=True), AdamW8bit(..., bf16_stochastic_round=True), AnyPrecisionAdamW(...,
-// use_kahan_summation=True)
-bool keeps_rest(const Call& call) {
-    return std::ranges::any_of(call.args, [](const Operand& o) {
-        const std::string_view keyword = o.keyword.str();
-        return keyword == "master_weights" || keyword == "bf16_stochastic_round" ||
-               (mentions(keyword, "kahan") && !is_false(&o));
-    });
-}
-
-// The program's own trainers, and its optimizers that write the parameters in place and do nothing that would keep
-// what the rounding loses: no fp32 copy, no random bits, no compensation.
-class OwnClasses {
-public:
-    explicit OwnClasses(const Classes& classes) {
-        for (const Symbol name : classes.all()) {
-            if (is_hf_trainer(classes.library_base(name).str())) trainers_.insert(name.str());
-            if (classes.library_base(name, "Optimizer").empty()) continue;
-            const auto any = [&](auto test) {
-                return std::ranges::any_of(classes.methods(name), [&](const Function* m) {
-                    return std::ranges::any_of(m->calls, [&](const Call& c) { return test(*m, c); });
-                });
-            };
-            if (any(writes_in_place) && !any(may_keep_rest)) optimizers_.insert(name.str());
-        }
-    }
-
-    bool is_optimizer(std::string_view name) const { return optimizers_.contains(name); }
-    bool is_trainer(std::string_view name) const { return trainers_.contains(name); }
-
-private:
-    static bool writes_in_place(const Function&, const Call& call) {
-        constexpr std::array<std::string_view, 6> kOps{"add", "sub", "addcdiv", "addcmul", "copy", "lerp"};
-        return call.in_place && any_of(call.op.name(), kOps);
-    }
-
-    static bool may_keep_rest(const Function& method, const Call& call) {
-        constexpr std::array<std::string_view, 7> kWords{"master", "stochastic", "kahan", "compens",
-                                                         "rand",   "round",      "step"};
-        const std::string_view name = leaf(call.name.str());
-        if (name == "float" || (name == "to" && call.result.dtype == DType::fp32))
-            return is_kept(method, call);
-        // A call of another step() delegates.
-        return std::ranges::any_of(kWords, [&](std::string_view word) { return mentions(name, word); });
-    }
-
-    // A cast to fp32 begins a copy: state["master"] = p.float(). Where parameters are written in place, one that is
-    // only computed with keeps nothing.
-    static bool is_kept(const Function& method, const Call& cast) {
-        constexpr std::array<std::string_view, 3> kStores{"__setitem__", "append", "setdefault"};
-        const auto writes = [&](const Call& call) { return writes_in_place(method, call); };
-        const auto is_cast = [&](const Call& call) { return &call == &cast; };
-        return std::ranges::none_of(method.calls, writes) ||
-               std::ranges::any_of(method.calls, [&](const Call& call) {
-                   const bool stores = any_of(leaf(call.name.str()), kStores) && !call.args.empty();
-                   return call.result.name.str().starts_with("self.") ||
-                          (stores && origin(method, call.args.back(), is_cast));
-               });
-    }
-
-    std::unordered_set<std::string_view> optimizers_, trainers_;
 };
 
 bool is_large_rate(const Operand* rate) { return rate && number_of(*rate).value_or(0) >= kLargeRate; }
@@ -536,7 +456,7 @@ void check_engine(const RuleContext& context, const Engine& e, Findings& out) {
 
 void check_trainings(const RuleContext& context, Findings& out) {
     Trainings trainings(context, out);
-    const OwnClasses own(classes_of(context));
+    const OwnOptimizers own(classes_of(context));
     const auto is_trainer = [&](std::string_view name) {
         return is_hf_trainer(name) || own.is_trainer(name);
     };
@@ -544,12 +464,13 @@ void check_trainings(const RuleContext& context, Findings& out) {
         return may_make_optimizer(name) || own.is_optimizer(name) || is_trainer(name);
     };
     for_each_call(context.program, may, [&](const Function& f, const Call& call) {
-        const bool makes = call.kind == CallKind::constructor || is_of_library(call.name.str());
+        const bool makes = call.kind == CallKind::constructor || is_library_optimizer(call.name.str());
         if (code_kind(context, f.span.file) == CodeKind::test || !makes) return;
         if (is_trainer(call.name.str()))
             trainings.trainer(f, call);
         else
-            trainings.optimizer(f, call, own.is_optimizer(call.name.str()) || is_of_library(call.name.str()));
+            trainings.optimizer(f, call,
+                                own.is_optimizer(call.name.str()) || is_library_optimizer(call.name.str()));
     });
     const auto may_update = [](std::string_view op) {
         return op == "add" || op == "sub" || op == "addcdiv" || op == "addcmul";
