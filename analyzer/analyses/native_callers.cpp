@@ -287,7 +287,8 @@ enum class Passes : std::uint8_t { nobody, trials, program };
 
 Passes by(const RuleContext& context, const Function& f, const Call& call) {
     if (exclusion_of(context, f, call.span)) return Passes::nobody;
-    return is_trial(context, f, call) ? Passes::trials : Passes::program;
+    const bool tries = is_trial(context, f, call) || only_measures(context, f.span.file);
+    return tries ? Passes::trials : Passes::program;
 }
 
 template <typename Visit>

@@ -45,6 +45,13 @@ const Call* variance_under_root(const Function& f, const Call& root) {
     return below && is_variance(*below) ? below : nullptr;
 }
 
+bool is_divided_by(const Function& f, const Call& call) {
+    const auto is_this = [&](const Call& c) { return &c == &call; };
+    return std::ranges::any_of(f.calls, [&](const Call& c) {
+        return c.op.name() == "div" && c.args.size() > 1 && origin(f, c.args[1], is_this);
+    });
+}
+
 bool may_end_statistic(std::string_view op) { return is_mean(op) || is_root(op); }
 
 bool is_part_of_norm(const Function& f, const Call& call) {

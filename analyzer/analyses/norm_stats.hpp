@@ -21,6 +21,9 @@ bool is_variance(const Call&);
 // when the call is not such a root.
 const Call* variance_under_root(const Function&, const Call& root);
 
+// Whether a division of the function has the result, or what is computed from it, below the line.
+bool is_divided_by(const Function&, const Call&);
+
 // Whether calls of this op can be such a mean or such a root.
 bool may_end_statistic(std::string_view op);
 

@@ -33,8 +33,7 @@ bool may_keep_rest(const Function& method, const Call& call) {
     constexpr std::array<std::string_view, 7> kWords{"master", "stochastic", "kahan", "compens",
                                                      "rand",   "round",      "step"};
     const std::string_view name = leaf(call.name.str());
-    if (name == "float" || (name == "to" && call.result.dtype == DType::fp32))
-        return is_kept(method, call);
+    if (name == "float" || (name == "to" && call.result.dtype == DType::fp32)) return is_kept(method, call);
     // A call of another step() delegates.
     return std::ranges::any_of(kWords, [&](std::string_view word) { return mentions(name, word); });
 }

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/dataflow.hpp"
 #include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/run_order.hpp"
 #include "analyzer/analyses/support.hpp"
@@ -72,12 +73,21 @@ bool tries_drawn_steps(const Program& program, Symbol file) {
            has_call(program, file, draws_data) && !has_call(program, file, may_read);
 }
 
-// What a run leaves behind: weights, or a judgement of them.
-bool keeps_results(const Call& call) {
+bool reads_one_entry(const Call& call) { return leaf(call.name.str()) == "__getitem__"; }
+
+// What a run leaves behind: weights, or a judgement of them. layer.state_dict()["weight"] is only looked at.
+bool keeps_results(const Function& f, const Call& call) {
     constexpr std::array<std::string_view, 6> kWords{"save",        "state_dict", "checkpoint",
                                                      "push_to_hub", "eval",       "valid"};
     const std::string_view name = leaf(call.name.str());
-    return std::ranges::any_of(kWords, [&](std::string_view word) { return mentions(name, word); });
+    return std::ranges::any_of(kWords, [&](std::string_view word) { return mentions(name, word); }) &&
+           name != "save_for_backward" && !(name == "state_dict" && consumer(f, call, reads_one_entry));
+}
+
+bool keeps_results(const Program& program, Symbol file) {
+    return std::ranges::any_of(functions_of(program, file), [](const Function* f) {
+        return std::ranges::any_of(f->calls, [f](const Call& call) { return keeps_results(*f, call); });
+    });
 }
 
 bool times_kernels(const Call& call) {
@@ -171,7 +181,7 @@ bool only_measures(const RuleContext& context, Symbol file) {
     if (functions.empty()) return false;
     if (is_python(*functions.front()))
         return (has_call(program, file, measures_python) || tries_drawn_steps(program, file)) &&
-               !has_call(program, file, keeps_results) && !is_run_elsewhere(context, file);
+               !keeps_results(program, file) && !is_run_elsewhere(context, file);
     if (has_test_cases(program, file)) return !is_run_elsewhere(context, file);
     const auto main =
         std::ranges::find_if(functions, [](const Function* f) { return f->name.str() == "main"; });

@@ -74,20 +74,22 @@ public:
     }
     bool empty() const { return exports_.empty(); }
 
-    void connect(const Function& f, Call& call) const {
+    void connect(const Unit& unit, const Function& f, Call& call) const {
         const std::string_view name = call.name.str();
         if (const auto op = after(name, "torch.ops.")) return connect_op(*op, call);
         const std::string_view own = leaf(name);
         if (own.size() == name.size()) return;
         std::string_view module = name.substr(0, name.size() - own.size() - 1);
-        if (module == "?") {
-            module = loaded_by(f, call);
+        const bool is_loaded = module == "?";
+        if (is_loaded) {
+            module = loaded_by(unit, f, call);
             if (module.empty()) return;
         } else if (module == "torch" || module.starts_with("torch.")) {
             return;
         }
         Symbol target = find(std::string(leaf(module)) + "." + std::string(own));
-        if (target.empty() && call.kind == CallKind::function) target = find("." + std::string(own));
+        if (target.empty() && (is_loaded || call.kind == CallKind::function))
+            target = find("." + std::string(own));
         if (!target.empty()) call.callee = target;
     }
 
@@ -140,11 +142,23 @@ private:
     }
 
     // ext = torch.utils.cpp_extension.load(name="ext", ...); ext.f(x)
-    static std::string_view loaded_by(const Function& f, const Call& call) {
-        if (call.args.empty() || call.args[0].call < 0 ||
-            static_cast<std::size_t>(call.args[0].call) >= f.calls.size())
-            return {};
-        const Call& made = f.calls[static_cast<std::size_t>(call.args[0].call)];
+    static std::string_view loaded_by(const Unit& unit, const Function& f, const Call& call) {
+        if (call.args.empty()) return {};
+        const Operand& module = call.args[0];
+        return module.call >= 0 ? loaded_in(f, module) : loaded_in_file(unit, module.name.str());
+    }
+
+    // The functions of a file use what its statements load.
+    static std::string_view loaded_in_file(const Unit& unit, std::string_view name) {
+        for (const Function& f : unit.functions)
+            for (const Definition& d : f.definitions)
+                if (!name.empty() && leaf(d.name.str()) == name) return loaded_in(f, d.value);
+        return {};
+    }
+
+    static std::string_view loaded_in(const Function& f, const Operand& module) {
+        if (module.call < 0 || static_cast<std::size_t>(module.call) >= f.calls.size()) return {};
+        const Call& made = f.calls[static_cast<std::size_t>(module.call)];
         if (!made.name.str().starts_with("torch.utils.cpp_extension.load")) return {};
         const Operand* name = python_argument(made, "name", 0, 0);
         return name ? unquoted(name->constant.str()) : std::string_view{};
@@ -180,7 +194,7 @@ void link_bindings(std::vector<Unit>& units) {
         if (unit.language != Language::python) continue;
         for (Function& f : unit.functions)
             for (Call& call : f.calls)
-                if (call.callee.empty() || !defined.contains(call.callee)) bindings.connect(f, call);
+                if (call.callee.empty() || !defined.contains(call.callee)) bindings.connect(unit, f, call);
     }
 }
 

@@ -127,6 +127,20 @@ bool is_only_told(const Function& f, const Call& question) {
     });
 }
 
+// def is_bf16_supported(): return cuda.is_available() and cuda.is_bf16_supported(): what only a test calls decides
+// nothing. A package has callers elsewhere.
+bool is_asked_by_tests_alone(const RuleContext& context, const Function& f, const Call& question) {
+    const auto is_answer = [&](const Operand& value) {
+        const SourceSpan& at = question.span;
+        return value.span.line <= at.line && at.line <= std::max(value.span.line, value.span.end_line);
+    };
+    const auto callers = context.program.callers(f.usr);
+    return std::ranges::any_of(f.returned, is_answer) && !callers.empty() &&
+           std::ranges::all_of(callers, [&](const Call* call) {
+               return code_kind(context, call->span.file) == CodeKind::test;
+           });
+}
+
 // Runs on no device that emulates bf16: flash attention 2 and later need capability 8.0.
 bool asks_for_flash_attention(const Call& call) {
     if (is_within(call.name.str(), "flash_attn") || is_true(keyword_argument(call, "use_flash_attention_2")))
@@ -182,7 +196,8 @@ void check(const RuleContext& context, Findings& out) {
                 code_kind(context, f.span.file) == CodeKind::test ||
                 uses_unsloth(context.program, f.span.file))
                 return;
-            const bool decides = !call.unused && !only_refuses(f, call) && !is_only_told(f, call);
+            const bool decides = !call.unused && !only_refuses(f, call) && !is_only_told(f, call) &&
+                                 !is_asked_by_tests_alone(context, f, call);
             if (decides && !decided.insert(&f).second) return;
             const bool warns = decides && told.insert(f.span.file).second &&
                                !is_settled_otherwise(context.program, f.span.file);

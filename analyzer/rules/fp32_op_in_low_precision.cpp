@@ -278,11 +278,7 @@ private:
         if (!traits_of(call.op).has(Trait::sums_in_fp32)) return false;
         const Call* terms = producer(f, summed);
         if (terms && (is_square(*terms) || need_of(terms->op.name()) == Need::wide)) return false;
-        const auto is_this = [&](const Call& c) { return &c == &call; };
-        const auto divides = [&](const Call& c) {
-            return c.op.name() == "div" && c.args.size() > 1 && origin(f, c.args[1], is_this);
-        };
-        return !is_variance(call) || std::ranges::none_of(f.calls, divides);
+        return !is_variance(call) || !is_divided_by(f, call);
     }
 
     // mse_loss(fp16, fp32) is computed in fp32: the widest dtype of the tensors decides. unknown: that of one is not

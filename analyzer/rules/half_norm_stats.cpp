@@ -186,10 +186,11 @@ public:
     TensorJudge(const RuleContext& context, Findings& out) : context_(context), dtypes_(context), out_(out) {}
 
     void look_at(const Function& f, const Call& call) {
-        if (is_mean_of_squares(f, call))
-            return held(f, call, call.args.front(), Stat::variance, "mean of squares");
-        if (variance_under_root(f, call))
-            held(f, call, call.args.front(), Stat::variance, "root of a variance");
+        if (is_mean_of_squares(f, call)) return held(f, call, "mean of squares", Severity::error);
+        if (!variance_under_root(f, call)) return;
+        // PyTorch computes the variance in fp32. Its root is rounded once more, and small ones matter in a division.
+        const bool normalises = call.op.name() == "rsqrt" || is_divided_by(f, call);
+        held(f, call, "root of a variance", normalises ? Severity::error : Severity::note);
     }
 
     // BatchNorm2d(c).half(): the running mean and variance become half with the weights.
@@ -208,15 +209,15 @@ public:
     }
 
 private:
-    void held(const Function& f, const Call& call, const Operand& value, Stat stat, std::string_view what) {
-        TensorDType is = dtypes_.of(f, value);
+    void held(const Function& f, const Call& call, std::string_view what, Severity most) {
+        TensorDType is = dtypes_.of(f, call.args.front());
         if (!is_low_precision(is.dtype)) return;
         // PyTorch adds in fp32, so in bf16 only squares and results are rounded; fp16 overflows.
         const bool certain = is.proven && is_proven_low(is.dtype) && is.dtype != DType::bf16 &&
                              !context_.program.enabled_context(f, call);
-        report(f, call, certain ? Severity::error : Severity::warning,
+        report(f, call, std::min(most, certain ? Severity::error : Severity::warning),
                std::string(what) + " in " + std::string(label(is.dtype)) + ": " +
-                   cost(stat, DType::fp32, is.dtype),
+                   cost(Stat::variance, DType::fp32, is.dtype),
                kFix, std::move(is.chain));
     }
 

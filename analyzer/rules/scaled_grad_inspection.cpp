@@ -6,7 +6,8 @@
 //        penalty without the scale underflows in its fp16 backward.
 // Fix    After unscale_; for a penalty scale its outputs, divide the gradients by get_scale().
 // Silent After unscale_, where the scale was read, with disabled scalers; a test for overflows in a function that takes
-//        no step and returns nothing; a penalty whose outputs are computed outside of every region.
+//        no step and returns nothing; a norm that divides its own gradient; a penalty whose outputs are computed outside
+//        of every region.
 // Tests  testdata/lint/MP209.md, tests/analyzer/rules/scaled_grad_inspection_test.cpp
 
 #include <algorithm>
@@ -30,6 +31,17 @@ bool asks_for_overflow(const Call& call) { return traits_of(leaf(call.name.str()
 bool may_skip_steps(const Function& f) {
     return !f.returned.empty() || std::ranges::any_of(f.calls, [](const Call& call) {
         return leaf(call.name.str()).find("step") != std::string_view::npos;
+    });
+}
+
+// grad / (grad.norm() + eps): the scale is above and below the line.
+bool cancels_scale(const Function& f, const Call& call) {
+    if (call.args.empty() || call.args[0].name.empty()) return false;
+    const auto is_this = [&](const Call& c) { return &c == &call; };
+    const auto is_same = [&](const Operand& o) { return o.name == call.args[0].name; };
+    return std::ranges::any_of(f.calls, [&](const Call& c) {
+        return c.op.name() == "div" && c.args.size() > 1 && origin(f, c.args[1], is_this) &&
+               derives_from(f, c.args[0], is_same);
     });
 }
 
@@ -68,7 +80,7 @@ bool is_penalty_in_fp32(const RuleContext& context, const Function& f, const Cal
 void check(const RuleContext& context, Findings& out) {
     for (const Violation& v : violations_of(context, Defect::grads_inspected)) {
         const bool asks = asks_for_overflow(v.at.call());
-        if (asks && !may_skip_steps(*v.at.function)) continue;
+        if ((asks && !may_skip_steps(*v.at.function)) || cancels_scale(*v.at.function, v.at.call())) continue;
         const std::string scale =
             "the loss scale of " + shown(protocol_of(context).scaler_in(*v.at.function), "the scaler");
         Finding made{

@@ -105,5 +105,19 @@ TEST(Bindings, ALoadedExtensionIsFoundByTheNameGivenToLoad) {
     EXPECT_EQ(p.dtype_of(f, f.calls[0].args[0]).dtype, DType::fp16) << "behind the receiver";
 }
 
+TEST(Bindings, FunctionsUseWhatTheirFileLoads) {
+    const auto python = [](const std::string& loads) {
+        return "unit a.py language=python\n  func 1:1 a.<module> kind=python\n    call 1:6 " + loads +
+               " args=[{object constant=\"'fast'\" keyword=name}]\n    define 1:1 a.ext value.call=0\n"
+               "  func 5:1 a.f kind=python params=[{other name=x}]\n"
+               "    call 6:6 torch.cuda.amp.autocast kind=constructor\n"
+               "    call 6:6 torch.cuda.amp.autocast.__enter__ kind=method args=[{object call=0}]\n"
+               "    call 7:3 ?.exp_op kind=method args=[{other name=ext} {fp16 tensor}]\n";
+    };
+    const std::string load = "torch.utils.cpp_extension.load";
+    EXPECT_EQ(states(linked({kNamed, python(load)}), "my_exp", 0), "on:fp16");
+    EXPECT_EQ(states(linked({kNamed, python("other.load")}), "my_exp", 0), "off");
+}
+
 }  // namespace
 }  // namespace mp::lint
