@@ -30,6 +30,7 @@ struct Project {
     std::function<bool(std::string_view name)> is_imported_unread{};
     // Some text of a whole project turns the option on; empty: not known.
     std::function<bool(std::string_view option)> is_given{};
+    bool has_bf16 = false;        // its texts name devices, and only such as have bf16
     TorchVersion transformers{};  // that its requirements ask for
 };
 

@@ -10,6 +10,7 @@
 #include "analyzer/analyses/python_code.hpp"
 #include "analyzer/driver/discover.hpp"
 #include "analyzer/driver/given_options.hpp"
+#include "analyzer/driver/named_devices.hpp"
 #include "kernels/base/parallel.hpp"
 #include "kernels/base/sorted.hpp"
 
@@ -358,8 +359,9 @@ void Gatherer::read_project() {
     if (texts.size() > kMostTexts) return;
     for (const FoundFile& file : texts) {
         std::string text;
-        if (!is_test(file.path) && read_file(file.path, text, kLargestText))
-            append(options, lint::given_options(text, TextKind::data));
+        if (is_test(file.path) || !read_file(file.path, text, kLargestText)) continue;
+        append(options, lint::given_options(text, TextKind::data));
+        append(options, named_devices(text));
     }
     sort_unique(options);
     given_options_ = std::move(options);

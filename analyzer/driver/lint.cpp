@@ -17,6 +17,7 @@
 #include "analyzer/driver/gather.hpp"
 #include "analyzer/driver/judge.hpp"
 #include "analyzer/driver/merge.hpp"
+#include "analyzer/driver/named_devices.hpp"
 #include "analyzer/driver/pool.hpp"
 #include "analyzer/driver/result_cache.hpp"
 #include "analyzer/report/display.hpp"
@@ -169,7 +170,11 @@ private:
             project_.is_whole = plan.is_whole;
             project_.is_package = plan.is_package;
             project_.is_imported_unread = one_of(gatherer.unread_imports());
-            if (const auto& given = gatherer.given_options()) project_.is_given = one_of(*given);
+            if (const auto& given = gatherer.given_options()) {
+                project_.is_given = one_of(*given);
+                project_.has_bf16 =
+                    project_.is_given(kNamesDeviceWithBf16) && !project_.is_given(kNamesOlderDevice);
+            }
             findings = judge_all(gatherer, policies);
         }
         timed("cache", [&] { results.save(commands, gatherer, *findings); });

@@ -10,6 +10,7 @@
 #include "analyzer/cache/directory.hpp"
 #include "analyzer/driver/discover.hpp"
 #include "analyzer/driver/given_options.hpp"
+#include "analyzer/driver/named_devices.hpp"
 #include "analyzer/driver/python_reach.hpp"
 #include "analyzer/suppress/suppress.hpp"
 
@@ -85,6 +86,8 @@ StoredHead scan_text(const PlannedUnit& unit, const UnitPlanner& planner, std::s
     head.is_relevant = head.has_words || may_all_be_relevant(planner.plan, planner.options);
     head.imports = imported_names(text);
     head.given = given_options(text, TextKind::code);
+    if (file.path.ends_with(".ipynb"))
+        for (const std::uint64_t mark : named_devices(text)) head.given.push_back(mark);
     head.may_suppress = mentions_suppression(text);
     return head;
 }

@@ -11,7 +11,8 @@
 //        which did not count emulation; files that use unsloth, which replaces the question by one that does
 //        not; tests. In Python a note unless the answer of
 //        is_bf16_supported() decides between two ways to go on, and for the second such question of a file;
-//        and where the file loads its model in bf16 or with flash attention in any case.
+//        where the file loads its model in bf16 or with flash attention in any case; and where the texts of the
+//        project name devices, all of them with bf16 (A100, H100, RTX 4090).
 // Tests  testdata/lint/MP604.md, tests/analyzer/rules/bf16_without_support_check_test.cpp
 
 #include <algorithm>
@@ -199,7 +200,7 @@ void check(const RuleContext& context, Findings& out) {
             const bool decides = !call.unused && !only_refuses(f, call) && !is_only_told(f, call) &&
                                  !is_asked_by_tests_alone(context, f, call);
             if (decides && !decided.insert(&f).second) return;
-            const bool warns = decides && told.insert(f.span.file).second &&
+            const bool warns = decides && told.insert(f.span.file).second && !context.project.has_bf16 &&
                                !is_settled_otherwise(context.program, f.span.file);
             report(context, f, call, warns ? Severity::warning : Severity::note,
                    "is_bf16_supported() is True for devices that only emulate bf16, slowly", out);

@@ -6,8 +6,8 @@
 //        penalty without the scale underflows in its fp16 backward.
 // Fix    After unscale_; for a penalty scale its outputs, divide the gradients by get_scale().
 // Silent After unscale_, where the scale was read, with disabled scalers; a test for overflows in a function that takes
-//        no step and returns nothing; a norm that divides its own gradient; a penalty whose outputs are computed outside
-//        of every region.
+//        no step and returns nothing; a norm that divides its own gradient; a penalty whose outputs are computed
+//        outside of every region.
 // Tests  testdata/lint/MP209.md, tests/analyzer/rules/scaled_grad_inspection_test.cpp
 
 #include <algorithm>

@@ -400,6 +400,20 @@ TEST_F(Cli, AnOlderTransformersReturnsLogitsInFp32) {
     EXPECT_THAT(softmax(), Contains("MP102 warning"));
 }
 
+TEST_F(Cli, AProjectThatNamesDevicesWithBf16AloneNeedsNoStricterQuestion) {
+    const auto question = [&] { return levels(". --select MP604"); };
+    write("p/.git/HEAD", "");
+    write("p/train.py",
+          "import torch\n\ndtype = torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16\n"
+          "model = torch.nn.Linear(8, 8).to(dtype)\n");
+    EXPECT_THAT(question(), ElementsAre("MP604 warning"));
+    write("p/README.md", "Trained on 8xA100.\n");
+    EXPECT_THAT(question(), ElementsAre("MP604 note"));
+    write("p/demo.ipynb",
+          R"({"cells": [{"cell_type": "code", "source": ["from google.colab import drive"]}]})");
+    EXPECT_THAT(question(), ElementsAre("MP604 warning"));
+}
+
 TEST_F(Cli, ARebuiltToolDoesNotTrustTheFactsOfTheOldOne) {
     write("p/bad.cu", kDefect);
     fs::copy_file(MP_LINT, path("mine"));

@@ -32,7 +32,7 @@ FENCED = [
 # source that stands higher than its header has a place of its own.
 LAYERS = {
     "analyzer/driver": """
-        front_ends given_options judge output pinned_version policy_command pool python_scan
+        front_ends given_options judge named_devices output pinned_version policy_command pool python_scan
         discover
         merge options python_reach real_front_ends
         plan
