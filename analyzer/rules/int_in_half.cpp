@@ -8,7 +8,8 @@
 //        constants that are exact. Of unknown size are a warning an index that is stored or added, and a
 //        divisor of 64 bits, which is made for large counts; any other integer is a note: an exponent, the
 //        taps of a filter, a quantised weight look the same, and half rounds a small divisor no more than it
-//        rounds the result. Python: positions of unknown number are a note in fp16, a warning in bf16.
+//        rounds the result. An index that host code converts is a note, too: it fills arrays to try a kernel out.
+//        Python: positions of unknown number are a note in fp16, a warning in bf16.
 // Tests  testdata/lint/MP306.md, tests/analyzer/rules/int_in_half_test.cpp
 
 #include <array>
@@ -44,12 +45,13 @@ bool is_bits(const Operand& source) {
            naming(source).find("_as_short") != std::string_view::npos;
 }
 
-std::optional<Severity> severity_of(const Cast& cast, const Cast& from) {
+std::optional<Severity> severity_of(const Function& f, const Cast& cast, const Cast& from) {
     if (is_bits(from.source)) return Severity::note;
     const std::uint64_t bound = bound_of(from), first = first_inexact_integer(cast.to);
     if (bound != 0 && bound < first) return std::nullopt;
     const bool indexes = from.loop_index || cast.loop_index;
     const bool divides = cast.role == Role::divisor || from.role == Role::divisor;
+    if (indexes && f.kind == FunctionKind::host) return Severity::note;
     if (bound != 0 && (indexes || divides)) return Severity::warning;
     const bool is_large = from.from == DType::int64 || from.from == DType::uint64;
     const bool is_position = indexes && (cast.purpose == Purpose::store || cast.role == Role::added);
@@ -80,7 +82,7 @@ void check(const RuleContext& context, Findings& out) {
         if (!from) return;
         const auto value = number_of(from->source);
         if (value && is_exact_or_overflows(cast, *value)) return;
-        const auto severity = value ? std::optional(Severity::warning) : severity_of(cast, *from);
+        const auto severity = value ? std::optional(Severity::warning) : severity_of(f, cast, *from);
         if (!severity) return;
         std::string message = value ? shown(*value, 9) + " becomes " + shown(rounded(cast.to, *value), 9) +
                                           " in " + std::string(label(cast.to)) +
