@@ -287,8 +287,7 @@ enum class Passes : std::uint8_t { nobody, trials, program };
 
 Passes by(const RuleContext& context, const Function& f, const Call& call) {
     if (exclusion_of(context, f, call.span)) return Passes::nobody;
-    const bool tries = is_trial(context, f, call) || only_measures(context, f.span.file);
-    return tries ? Passes::trials : Passes::program;
+    return is_trial(context, f, call) ? Passes::trials : Passes::program;
 }
 
 template <typename Visit>
