@@ -28,7 +28,7 @@ struct Project {
     bool is_package = false;  // others can install it, and call what nothing here calls
     // By a file that has no facts or evaluates strings.
     std::function<bool(std::string_view name)> is_imported_unread{};
-    // Some text of a whole project turns the option on; empty: not known.
+    // Some text of a whole project turns the option on, or gives it the value of "option=fp16"; empty: not known.
     std::function<bool(std::string_view option)> is_given{};
     bool has_bf16 = false;        // its texts name devices, and only such as have bf16
     TorchVersion transformers{};  // that its requirements ask for

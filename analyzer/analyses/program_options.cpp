@@ -9,6 +9,7 @@
 #include "analyzer/analyses/run_order.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/analyses/trials.hpp"
+#include "analyzer/region/python_regions.hpp"
 
 namespace mp::lint {
 namespace {
@@ -111,6 +112,19 @@ std::string_view field_held_by(const Function& f, std::string_view variable) {
     return reads == f.calls.end() ? std::string_view() : spelled(reads->args[1]);
 }
 
+// "config.mixed_precision" and "fp16" of `config.mixed_precision == "fp16"`.
+struct Equality {
+    std::string_view name, value;
+};
+
+std::optional<Equality> equality_in(std::string_view condition) {
+    const std::size_t equals = condition.find(" == ");
+    if (equals == condition.npos) return std::nullopt;
+    const std::string_view quoted = condition.substr(equals + 4), value = unquoted(quoted);
+    if (value.size() + 2 != quoted.size() || !names_low_precision(value)) return std::nullopt;
+    return Equality{condition.substr(0, equals), value};
+}
+
 // "args.fp16", "use_amp"
 bool is_dotted_name(std::string_view text) {
     return !text.empty() && std::ranges::all_of(text, [](char c) { return is_part_of_name(c) || c == '.'; });
@@ -137,15 +151,16 @@ std::string option_name(std::string_view flag) {
     return name;
 }
 
-// Looks at all that gives a name its value: defaults, calls, attributes. Each has to be False. An option that has no
-// value, as the path of a checkpoint, is one that a user gives.
+// Looks at all that gives a name its value: defaults, calls, attributes. Each has to be False, or another text than the
+// wanted one. An option that has no value, as the path of a checkpoint, is one that a user gives.
 class Off {
 public:
-    explicit Off(const RuleContext& context) : context_(context) {}
+    explicit Off(const RuleContext& context, std::string_view wanted = {})
+        : context_(context), wanted_(wanted) {}
 
     // The first default; nothing where something may turn the name on, or nothing gives it a value.
     std::optional<SourceSpan> default_of(std::string_view name) {
-        if (name.empty() || context_.project.is_given(name) || is_open(name)) return std::nullopt;
+        if (name.empty() || is_given(name) || is_open(name)) return std::nullopt;
         open_.emplace_back(name);
         std::optional<SourceSpan> first;
         bool is_off = static_cast<int>(open_.size()) <= kMostNames;
@@ -155,13 +170,13 @@ public:
         }
         open_.pop_back();
         if (!is_off) return std::nullopt;
-        return first ? first : default_of_trainer(name);
+        return first || !wanted_.empty() ? first : default_of_trainer(name);
     }
 
     // `args.fp16`, `use_amp`, False.
     std::optional<SourceSpan> of_value(const Function& f, const Operand& value) {
-        if (const std::optional<bool> truth = truth_of(value.constant.str()))
-            return *truth ? std::nullopt : std::optional(f.span);
+        if (const std::optional<bool> off = is_off_constant(value.constant.str()))
+            return *off ? std::optional(f.span) : std::nullopt;
         const auto param = static_cast<std::size_t>(value.param);
         const Symbol name = value.name.empty() && value.param >= 0 && param < f.params.size()
                                 ? f.params[param].name
@@ -186,6 +201,28 @@ public:
     }
 
 private:
+    bool is_given(std::string_view name) const {
+        return context_.project.is_given(wanted_.empty() ? std::string(name)
+                                                         : std::string(name) + "=" + std::string(wanted_));
+    }
+
+    // Nothing for a constant that says neither.
+    std::optional<bool> is_off_constant(std::string_view constant) const {
+        if (wanted_.empty()) {
+            const std::optional<bool> truth = truth_of(constant);
+            return truth ? std::optional(!*truth) : std::nullopt;
+        }
+        const std::string_view text = unquoted(constant);
+        return text.size() == constant.size() ? std::nullopt : std::optional(text != wanted_);
+    }
+
+    // False alone: 0 may be a number.
+    bool is_off_default(std::string_view constant) const {
+        return wanted_.empty() ? constant == "false" : is_off_constant(constant).value_or(false);
+    }
+
+    bool is_off_default(const Operand* value) const { return value && is_off_default(value->constant.str()); }
+
     bool is_open(std::string_view name) const { return std::ranges::find(open_, name) != open_.end(); }
 
     // Notes the first default. A name that is handed on under its own name adds nothing.
@@ -208,12 +245,12 @@ private:
         if (leaf(f.name.str()) == "<class>")
             for (const Definition& d : f.definitions) {
                 if (leaf(d.name.str()) != name) continue;
-                if (!is_false(default_value(f, d))) return false;
+                if (!is_off_default(default_value(f, d))) return false;
                 note(d.span);
             }
         for (const Parameter& p : f.params) {
             if (p.name.str() != name || (p.constant.empty() && p.refers.empty())) continue;
-            if (p.constant.str() != "false") return false;
+            if (!is_off_default(p.constant.str())) return false;
             note(f.span);
         }
         return all_given(f, name,
@@ -255,11 +292,11 @@ private:
         });
     }
 
-    static bool is_off_option(const Call& call, std::optional<SourceSpan>& first) {
+    bool is_off_option(const Call& call, std::optional<SourceSpan>& first) const {
         const Operand* value = keyword_argument(call, "default");
         const Operand* action = keyword_argument(call, "action");
-        const bool is_flag = action && spelled(*action) == "store_true";
-        if (value ? !is_false(value) : !is_flag) return false;
+        const bool is_flag = action && spelled(*action) == "store_true" && wanted_.empty();
+        if (value ? !is_off_default(value) : !is_flag) return false;
         if (!first) first = call.span;
         return true;
     }
@@ -274,6 +311,7 @@ private:
     }
 
     const RuleContext& context_;
+    std::string_view wanted_;  // empty: a truth
     std::vector<std::string> open_;
 };
 
@@ -283,6 +321,11 @@ std::optional<bool> truth_of(std::string_view constant) {
     if (constant == "true" || constant == "1") return true;
     if (constant == "false" || constant == "0") return false;
     return std::nullopt;
+}
+
+bool names_low_precision(std::string_view value) {
+    constexpr std::array<std::string_view, 3> kWords{"16", "half", "fp8"};
+    return std::ranges::any_of(kWords, [&](std::string_view word) { return value.find(word) != value.npos; });
 }
 
 bool has_options_of_its_own(std::string_view callee) {
@@ -303,8 +346,13 @@ std::optional<SourceSpan> option_that_excludes(const RuleContext& context, const
     for (const Block& block : f.flow)
         for (const Edge& edge : block.to) {
             if (edge.condition.empty() || !runs_only_if(f, here->block, edge.condition, edge.when)) continue;
-            if (context.project.is_given && edge.when)
-                if (const auto off = Off(context).of_name(f, edge.condition.str())) return off;
+            if (context.project.is_given && edge.when) {
+                const std::string_view condition = edge.condition.str();
+                const std::optional<Equality> equality = equality_in(condition);
+                const auto off = equality ? Off(context, equality->value).of_name(f, equality->name)
+                                          : Off(context).of_name(f, condition);
+                if (off) return off;
+            }
             const std::optional<Listed> listed = required_by(f, edge);
             if (!listed || names_precision(listed->field)) continue;
             if (const Definition* field = field_that_is_none_of(context.program, *listed)) return field->span;

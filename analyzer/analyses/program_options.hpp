@@ -12,6 +12,9 @@ namespace mp::lint {
 // Of the constant of an operand or a parameter: True, False, 1, 0.
 std::optional<bool> truth_of(std::string_view constant);
 
+// "fp16", "bfloat16", "16-mixed": values of options that name a dtype of 16 bits, or fp8.
+bool names_low_precision(std::string_view value);
+
 // load_in_4bit=True of BitsAndBytesConfig() is no value of the program's own option of that name.
 bool has_options_of_its_own(std::string_view callee);
 

@@ -92,6 +92,15 @@ private:
         std::string normal(name.substr(name.rfind('.') + 1));
         std::ranges::replace(normal, '-', '_');
         found_.push_back(hash_bytes(normal));
+        note_value(normal, after + 1);
+    }
+
+    // "mixed_precision=fp16" for the option and its value.
+    void note_value(std::string_view name, std::size_t at) {
+        while (at < text_.size() && (text_[at] == ' ' || is_quote(text_[at]) || text_[at] == '\\')) ++at;
+        const std::string_view value = word_from(text_, std::min(at, text_.size()), "-");
+        if (names_low_precision(value))
+            found_.push_back(hash_bytes(std::string(name) + "=" + std::string(value)));
     }
 
     // Of an option in a command a missing value is none that is off.
@@ -103,6 +112,7 @@ private:
         std::size_t from = at + 1;
         while (from < text_.size() && (text_[from] == ' ' || is_quote(text_[from]))) ++from;
         const std::string_view value = word_from(text_, from);
+        if (names_low_precision(value)) note_value(word_before(text_, at), from);
         const bool is_nested =
             value.empty() && from < text_.size() && text_[from] != '\n' && text_[from] != '\r';
         if (!turns_on(value, kind_) && !(is_nested && kind_ == TextKind::data)) return;

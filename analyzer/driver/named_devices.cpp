@@ -11,18 +11,21 @@ namespace mp::lint {
 namespace {
 
 // Compute capability 8.0 and later.
-constexpr std::array<std::string_view, 16> kWithBf16{"A100", "A800", "A40",  "A30",  "A10G", "A6000", "A5000", "L40",
-                                                     "L40S", "H100", "H200", "H800", "H20",  "GH200", "B200",  "MI300X"};
+constexpr std::array<std::string_view, 16> kWithBf16{"A100",  "A800",  "A40",  "A30",   "A10G", "A6000",
+                                                     "A5000", "L40",   "L40S", "H100",  "H200", "H800",
+                                                     "H20",   "GH200", "B200", "MI300X"};
 // Earlier ones, and a service that lends them.
-constexpr std::array<std::string_view, 14> kOlder{"V100", "T4", "P100", "P40", "K80", "M40", "GTX", "2080Ti", "1080Ti",
-                                                  "TITAN", "Titan", "Colab", "colab", "Quadro"};
+constexpr std::array<std::string_view, 14> kOlder{"V100",  "T4",    "P100",   "P40",    "K80",
+                                                  "M40",   "GTX",   "2080Ti", "1080Ti", "TITAN",
+                                                  "Titan", "Colab", "colab",  "Quadro"};
 
 // "A100" in 8xA100-SXM and A100_80GB, not in DATA100 or A1000.
 bool has_name(std::string_view text, std::string_view name) {
     const auto is_in_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
     for (std::size_t at = text.find(name); at != text.npos; at = text.find(name, at + 1)) {
         const std::size_t after = at + name.size();
-        const bool begins = at == 0 || !is_in_word(text[at - 1]) || text[at - 1] == 'x' || text[at - 1] == 'X';
+        const bool begins =
+            at == 0 || !is_in_word(text[at - 1]) || text[at - 1] == 'x' || text[at - 1] == 'X';
         if (begins && (after == text.size() || !is_in_word(text[after]))) return true;
     }
     return false;
@@ -49,7 +52,8 @@ bool has_rtx(std::string_view text, char first, char last) {
 
 std::vector<std::uint64_t> named_devices(std::string_view text) {
     std::vector<std::uint64_t> marks;
-    if (has_any(text, kWithBf16) || has_rtx(text, '3', '9')) marks.push_back(hash_bytes(kNamesDeviceWithBf16));
+    if (has_any(text, kWithBf16) || has_rtx(text, '3', '9'))
+        marks.push_back(hash_bytes(kNamesDeviceWithBf16));
     if (has_any(text, kOlder) || has_rtx(text, '2', '2')) marks.push_back(hash_bytes(kNamesOlderDevice));
     return marks;
 }

@@ -118,6 +118,28 @@ TEST_F(ProgramOptions, AResultIsFollowedThroughBoolAlone) {
                              "    call 52:5-30 choose result.name=self.use_amp\n"));
 }
 
+TEST_F(ProgramOptions, AValueThatNothingGives) {
+    condition = "args.precision == 'fp16'";
+    const auto option = [](const std::string& value) {
+        return parser("{constant=\"'--precision'\"} {" + value + " keyword=default}");
+    };
+    EXPECT_TRUE(is_kept_off(option("constant=\"'bf16'\"")));
+    EXPECT_FALSE(is_kept_off(option("constant=\"'fp16'\"")));
+    EXPECT_FALSE(is_kept_off(option("text=None"))) << "a user gives it";
+    EXPECT_FALSE(is_kept_off(option("constant=\"'bf16'\""), "precision=fp16")) << "a script gives it";
+    EXPECT_TRUE(is_kept_off(option("constant=\"'bf16'\""), "precision"));
+    const std::string config =
+        "  func 7:7 train.Cfg.<class> kind=python parent_class=train.Cfg\n"
+        "    define 8:5 train.Cfg.precision value.constant='bf16' value.assumed=true\n";
+    EXPECT_TRUE(is_kept_off(config));
+    EXPECT_FALSE(is_kept_off(config + "  func 60:5 train.go kind=python annotations=[used]\n"
+                                      "    call 61:5-20 train.Cfg kind=constructor args=[{constant='fp16' "
+                                      "keyword=precision}]\n"));
+    condition = "args.loss == 'mse'";
+    EXPECT_FALSE(is_kept_off(parser("{constant=\"'--loss'\"} {constant=\"'l1'\" keyword=default}")))
+        << "no precision";
+}
+
 TEST_F(ProgramOptions, TheTrainerOfTransformersIsOffByDefault) {
     const std::string reads =
         "  func 30:5 train.parse kind=python annotations=[used]\n"

@@ -45,6 +45,18 @@ TEST(GivenOptions, CodeGivesThemWhereItWritesTrue) {
         EXPECT_FALSE(code_gives(text)) << text;
 }
 
+TEST(GivenOptions, ValuesThatNameAPrecisionAreKept) {
+    for (const std::string_view text :
+         {"--precision fp16", "--precision=fp16", "precision: fp16", "\"precision\": \"fp16\""})
+        EXPECT_TRUE(gives(text, TextKind::data, "precision=fp16")) << text;
+    for (const std::string_view text :
+         {"precision = 'fp16'", "f(precision=\"fp16\")", "{'precision': 'fp16'}"})
+        EXPECT_TRUE(gives(text, TextKind::code, "precision=fp16")) << text;
+    EXPECT_TRUE(gives("precision: 16-mixed", TextKind::data, "precision=16-mixed"));
+    EXPECT_FALSE(gives("precision: bf16", TextKind::data, "precision=fp16"));
+    EXPECT_FALSE(gives("if precision == 'fp16'", TextKind::code, "precision=fp16"));
+}
+
 TEST(GivenOptions, AnOptionOfALibraryIsNoneOfTheProgram) {
     const auto code = [](std::string_view text) { return gives(text, TextKind::code, "load_in_4bit"); };
     EXPECT_FALSE(code("BitsAndBytesConfig(\n    quant(1),\n    load_in_4bit=True,\n)"));
