@@ -136,9 +136,9 @@ bool calls_any_module(std::string_view name) {
 
 Graph::Graph(const std::vector<Unit>& units) : functions_(distinct_bodies(units)) {
     sort_by_place(functions_);
+    auto owners = in_background([this] { index_owners(); });
     number_functions(units);
     index_bodies();
-    auto owners = in_background([this] { index_owners(); });
     resolve_calls();
     index_callers();
     owners.get();
