@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -278,9 +279,11 @@ const Call* TensorDTypes::last_named(const Function& f, Symbol name, std::uint32
             if (const Symbol result = f.calls[i].result.name; !result.empty()) named.push_back({result, i});
         std::ranges::sort(named);
     }
-    auto at = std::ranges::upper_bound(named, name, std::less<>{}, &NamedResult::name);
-    while (at != named.begin() && (--at)->name == name)
-        if (f.calls[at->call].span.line < before_line) return &f.calls[at->call];
+    auto after = std::ranges::upper_bound(named, name, std::less<>{}, &NamedResult::name);
+    for (; after != named.begin() && std::prev(after)->name == name; --after) {
+        const Call& call = f.calls[std::prev(after)->call];
+        if (call.span.line < before_line) return &call;
+    }
     return nullptr;
 }
 

@@ -30,8 +30,8 @@ const clang::CXXRecordDecl* closure_of(clang::QualType);
 bool in_system_header(const clang::Decl&);
 
 // USRs, memoised. Instantiations differ. The USR of a function private to a file contains the file's path.
-// A lambda is identified by its enclosing function and its number in the body, which an edit that only moves lines
-// leaves. Outside of bodies it is identified by its place.
+// A lambda is identified by its enclosing function and its number in the body. An edit that only moves lines does not
+// change that number. Outside of bodies a lambda is identified by its place.
 class Usrs {
 public:
     Symbol of(const clang::FunctionDecl&);

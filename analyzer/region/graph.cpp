@@ -7,6 +7,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "kernels/base/parallel.hpp"
+
 namespace mp::lint {
 namespace {
 
@@ -134,10 +136,19 @@ bool calls_any_module(std::string_view name) {
 
 Graph::Graph(const std::vector<Unit>& units) : functions_(distinct_bodies(units)) {
     sort_by_place(functions_);
+    auto owners = in_background([this] { index_owners(); });
     number_functions(units);
     index_bodies();
     resolve_calls();
     index_callers();
+    owners.get();
+}
+
+void Graph::index_owners() {
+    call_ranges_.reserve(functions_.size());
+    for (std::uint32_t i = 0; i < functions_.size(); ++i)
+        if (!functions_[i]->calls.empty()) call_ranges_.emplace_back(functions_[i]->calls.data(), i);
+    std::ranges::sort(call_ranges_, std::less<>{}, [](const auto& range) { return range.first; });
 }
 
 void Graph::number_functions(const std::vector<Unit>& units) {
@@ -231,13 +242,11 @@ void Graph::resolve_calls() {
     for (const Function* f : functions_) total += f->calls.size();
     first_target_.reserve(total + 1);
     first_call_.reserve(functions_.size());
-    call_ranges_.reserve(functions_.size());
     std::vector<std::uint32_t> scratch;
     std::vector<std::pair<Symbol, const Call*>> with_callee;
     for (std::uint32_t i = 0; i < functions_.size(); ++i) {
         const Function& f = *functions_[i];
         first_call_.push_back(static_cast<std::uint32_t>(first_target_.size()));
-        if (!f.calls.empty()) call_ranges_.emplace_back(f.calls.data(), i);
         first_linked_.push_back(static_cast<std::uint32_t>(linked_calls_.size()));
         for (std::uint32_t c = 0; c < f.calls.size(); ++c) {
             const Call& call = f.calls[c];
@@ -254,7 +263,6 @@ void Graph::resolve_calls() {
     first_linked_.push_back(static_cast<std::uint32_t>(linked_calls_.size()));
     first_target_.push_back(static_cast<std::uint32_t>(targets_.size()));
     calls_to_ = GroupsBySymbol(with_callee);
-    std::ranges::sort(call_ranges_, std::less<>{}, [](const auto& range) { return range.first; });
 }
 
 void Graph::index_callers() {

@@ -58,6 +58,7 @@ private:
     void add_bodies(const Function& caller, Symbol usr, std::vector<std::uint32_t>& out) const;
     void add_overriders(Symbol usr, std::vector<std::uint32_t>& out) const;
     void index_callers();
+    void index_owners();
     std::optional<std::size_t> place_of(const Function&) const;  // in index_
 
     std::vector<const Function*> functions_;    // by file, line, display

@@ -50,10 +50,8 @@ std::string_view package_of(std::string_view module) {
 
 Names::Names(std::vector<Unit>& units) {
     const std::vector<const Function*> functions = python_functions(units);
-    auto others = in_background([&] {
-        classes_ = Classes(functions);
-        know_all(functions);
-    });
+    auto others = in_background([&] { know_all(functions); });
+    classes_ = Classes(functions);
     collect_functions(functions);
     collect_aliases(functions);
     others.get();
@@ -65,7 +63,10 @@ void Names::know(Symbol name) {
     while (!name.empty() && std::exchange(known_[name], 1) == 0) {
         const std::string_view text = name.str();
         last_parts_[Symbol(text.substr(text.rfind('.') + 1))] = 1;
-        name = Symbol(package_of(text));
+        const std::string_view scope = package_of(text);
+        if (scope == std::exchange(last_scope_, scope))
+            return;  // most functions are in the scope of the one before
+        name = Symbol(scope);
     }
 }
 
@@ -87,6 +88,8 @@ void Names::collect_functions(std::span<const Function* const> functions) {
         for (const Definition& d : f->definitions) {
             std::uint32_t& number = definition_number_[d.name];
             if (number != 0) continue;  // the first module of this name
+            const std::string_view text = d.name.str();
+            defined_parts_[Symbol(text.substr(text.rfind('.') + 1))] = 1;
             definitions_.push_back({f, &d});
             number = static_cast<std::uint32_t>(definitions_.size());
         }
@@ -190,6 +193,7 @@ bool Names::read(Symbol name, Reading& found) const {
     const std::string_view attribute = name.str().substr(scope.size() + 1);
     found.function = classes_.method(Symbol(scope), attribute);
     if (found.function) return true;
+    if (defined_parts_.get(Symbol(attribute)) == 0) return false;
     classes_.for_each_ancestor(Symbol(scope), [&](Symbol base) {
         if (!found.bound.definition) found.bound = definition(joined(base, attribute));
     });

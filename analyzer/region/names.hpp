@@ -72,7 +72,9 @@ private:
     BySymbol<char> known_;                       // names of the program and their scopes: "pkg.train", "pkg"
     BySymbol<std::uint32_t> definition_number_;  // index in definitions_ plus 1
     std::vector<Bound> definitions_;
-    BySymbol<char> last_parts_;  // of functions, classes, definitions and aliases
+    BySymbol<char> last_parts_;     // of functions, classes, definitions and aliases
+    BySymbol<char> defined_parts_;  // of definitions
+    std::string_view last_scope_;   // of the name that know() has recorded last
     Classes classes_;
 };
 

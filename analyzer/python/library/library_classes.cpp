@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <span>
+#include <unordered_set>
 
 #include "analyzer/python/library/dotted.hpp"
 #include "analyzer/python/library/library.hpp"
@@ -54,11 +55,33 @@ Symbol made_by(std::string_view qualified) {
     return is_class(home_of(qualified)) ? Symbol(home_of(qualified)) : Symbol();
 }
 
-const std::vector<std::string_view>* find_list(std::string_view section, std::string_view name) {
-    const Lists& lists = lists_in(section);
-    auto found = lists.find(name);
-    if (found == lists.end()) found = lists.find(short_name(name));
-    return found == lists.end() ? nullptr : &found->second;
+// Finds the list of a name or of its short name. Both have the same last part, and few last parts have a list.
+class ListFinder {
+public:
+    explicit ListFinder(std::string_view section) : lists_(lists_in(section)) {
+        for (const auto& [name, items] : lists_) last_parts_.insert(last_part(name));
+    }
+
+    const std::vector<std::string_view>* find(std::string_view name) const {
+        if (!last_parts_.contains(last_part(name))) return nullptr;
+        auto found = lists_.find(name);
+        if (found == lists_.end()) found = lists_.find(short_name(name));
+        return found == lists_.end() ? nullptr : &found->second;
+    }
+
+private:
+    const Lists& lists_;
+    std::unordered_set<std::string_view> last_parts_;
+};
+
+const std::vector<std::string_view>* items_of(std::string_view name) {
+    static const ListFinder finder("items");
+    return finder.find(name);
+}
+
+const std::vector<std::string_view>* passes_of(std::string_view name) {
+    static const ListFinder finder("passes");
+    return finder.find(name);
 }
 
 bool is_unpacked(const Operand& o) { return o.keyword.str().starts_with("*"); }
@@ -140,7 +163,7 @@ Symbol class_of(const Call& call) {
 }
 
 Symbol class_of_item(const Call& call, std::size_t item) {
-    const auto* items = find_list("items", call.name.str());
+    const auto* items = items_of(call.name.str());
     if (!items || item >= items->size()) return {};
     const std::string_view what = (*items)[item];
     return what.find('.') == std::string_view::npos ? Symbol() : Symbol(what);
@@ -149,19 +172,17 @@ Symbol class_of_item(const Call& call, std::size_t item) {
 std::int32_t passes_on(const Call& call) {
     if (gives_receiver(call)) return 0;
     const std::string_view name = call.name.str();
-    if (const auto* items = find_list("items", name); items && items->front() == "*")
+    if (const auto* items = items_of(name); items && items->front() == "*")
         return positional_count(call) == (call.kind == CallKind::method ? 2u : 1u) ? nth_argument(call, 0)
                                                                                    : kNone;
-    const auto* passes = find_list("passes", name);
+    const auto* passes = passes_of(name);
     return passes ? find_argument(call, passes->front()) : kNone;
 }
 
-bool wraps_module(std::string_view qualified) {
-    return find_list("passes", qualified) && is_class(qualified);
-}
+bool wraps_module(std::string_view qualified) { return passes_of(qualified) && is_class(qualified); }
 
 std::int32_t passes_on_item(const Call& call, std::size_t item) {
-    const auto* items = find_list("items", call.name.str());
+    const auto* items = items_of(call.name.str());
     if (!items) return kNone;
     if (items->front() == "*") return nth_argument(call, item);
     return item < items->size() ? find_argument(call, (*items)[item]) : kNone;

@@ -5,9 +5,13 @@
 #include <cctype>
 #include <cstring>
 #include <map>
+#include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "kernels/base/version.hpp"
+#include "runtime/trace/process.hpp"
 
 namespace mp::trace {
 namespace {
@@ -94,6 +98,10 @@ Identity known() {
     id.host = "node one";
     id.pid = 123;
     return id;
+}
+
+TEST(Process, NamesTheVersionThatTheToolsPrint) {
+    EXPECT_EQ(describe_process({}).adapter, "mp-trace " + std::string(kVersion));
 }
 
 TEST(Pattern, EveryKeyIsExpanded) {
