@@ -51,8 +51,9 @@ bool Builder::is_bound_once(Symbol name) {
 }
 
 void Builder::note_alias(Node target, const Value& value, Node right) {
-    if (!right || !value.entity.empty() || !value.is.constant.empty() || value.is.shape == Shape::tensor)
-        return;
+    const bool is_constant =
+        !value.is.constant.empty() && !value.is.assumed;  // a default is another name's, too
+    if (!right || !value.entity.empty() || is_constant || value.is.shape == Shape::tensor) return;
     const Symbol name = file_.names.of(target);
     if ((is_dotted(right) || is_constant_item(right)) && is_bound_once(name))
         f_.aliases.push_back({.name = name, .of = file_.names.dotted(right)});
