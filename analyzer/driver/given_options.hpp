@@ -14,8 +14,8 @@ enum class TextKind : std::uint8_t { code, data };
 bool is_project_text(std::string_view path);
 
 // Sorted hashes of the options that the text turns on: `--fp16` of a command, `fp16 = True` of code, `fp16: O1` of a
-// configuration; and of "mixed_precision=fp16" for values that name a precision. What defines an option does not turn it
-// on: parser.add_argument("--fp16").
+// configuration; and of "mixed_precision=fp16" for values that name a precision. What defines an option does not turn
+// it on: parser.add_argument("--fp16").
 std::vector<std::uint64_t> given_options(std::string_view text, TextKind);
 
 }  // namespace mp::lint
