@@ -194,6 +194,34 @@ bool only_measures(const RuleContext& context, Symbol file) {
     return times || !updates_weights(program, **main);
 }
 
+namespace {
+
+std::string_view folder_of(Symbol file) {
+    const std::string_view path = file.str();
+    return path.substr(0, std::min(path.rfind('/'), path.size()));
+}
+
+bool offers_to_python(const Call& call) {
+    const std::string_view name = call.name.str();
+    return name.starts_with("pybind11::") || name.starts_with("torch::Library") || is_within(name, "ctypes");
+}
+
+// Every main() of a whole project only measures, and one of them stands in the folder of the file: what they run
+// through pointers and tables is there to be measured, and is no library beside its benchmarks.
+bool is_beside_measuring_main(const RuleContext& context, Symbol file) {
+    if (!context.project.is_whole) return false;
+    bool is_beside = false;
+    for (const Function* f : context.program.functions()) {
+        if (std::ranges::any_of(f->calls, offers_to_python)) return false;
+        if (f->name.str() != "main") continue;
+        if (!only_measures(context, f->span.file)) return false;
+        is_beside = is_beside || folder_of(f->span.file) == folder_of(file);
+    }
+    return is_beside;
+}
+
+}  // namespace
+
 bool is_run_to_measure(const RuleContext& context, const Function& f) {
     if (is_python(f)) return false;
     bool begins = false, measures = true;
@@ -203,7 +231,8 @@ bool is_run_to_measure(const RuleContext& context, const Function& f) {
         const std::span<const Call* const> callers = context.program.callers(here.usr);
         if (callers.empty()) {
             begins = true;
-            measures = measures && only_measures(context, here.span.file);
+            measures = measures && (only_measures(context, here.span.file) ||
+                                    is_beside_measuring_main(context, here.span.file));
         }
         if (measures)
             for (const Call* call : callers) add(context.program.owner(*call));

@@ -103,10 +103,10 @@ bool is_python_unused(const RuleContext& context, const Function& f) {
     const Symbol entity = f.parent_class.empty() ? f.usr : f.parent_class;
     const std::string_view name = leaf(entity.str());
     if (is_entry_point(name) || may_be_called_unread(context, f, name)) return false;
-    const bool is_unused = f.parent_class.empty()
-                               ? context.program.callers(f.usr).empty() && !is_named(context.program, name) &&
-                                     !is_handed_on(context.program, entity)
-                               : is_class_unused(context, entity);
+    const bool is_unused = f.parent_class.empty() ? context.program.callers(f.usr).empty() &&
+                                                        !is_named(context.program, name, f.usr) &&
+                                                        !is_handed_on(context.program, entity)
+                                                  : is_class_unused(context, entity);
     return is_unused && !may_be_found_by_name(context, f);
 }
 
@@ -129,12 +129,17 @@ bool is_native_unused(const RuleContext& context, const Function& f) {
 
 }  // namespace
 
-bool is_named(const Program& program, std::string_view name) {
+bool is_named(const Program& program, std::string_view name, Symbol entity) {
     return std::ranges::any_of(program.functions(), [&](const Function* f) {
         const auto is_it = [&](const Operand& value) { return names(value, name); };
+        // A function of the same name, which another file defines for itself.
+        const auto calls_another = [&](const Call& call) {
+            return call.kind == CallKind::function && !call.callee.empty() && call.callee != entity &&
+                   !entity.empty() && program.definition(call.callee);
+        };
         return std::ranges::any_of(f->calls,
                                    [&](const Call& call) {
-                                       return leaf(call.name.str()) == name ||
+                                       return (leaf(call.name.str()) == name && !calls_another(call)) ||
                                               std::ranges::any_of(call.args, is_it);
                                    }) ||
                std::ranges::any_of(f->returned, is_it) ||
@@ -152,7 +157,7 @@ bool is_never_called(const RuleContext& context, const Function& f) {
     if (!f.annotations.empty() || is_statements(f)) return false;
     if (project.is_whole && !project.is_package && is_python_unused(context, f)) return true;
     return f.parent_class.empty() && context.program.callers(f.usr).empty() &&
-           is_script(context.program, f.span.file) && !is_named(context.program, leaf(f.name.str()));
+           is_script(context.program, f.span.file) && !is_named(context.program, leaf(f.name.str()), f.usr);
 }
 
 }  // namespace mp::lint

@@ -14,6 +14,7 @@ bool is_never_called(const RuleContext&, const Function&);
 bool is_taken(const Program&, const Function&);
 
 // Whether a call has this name, or code takes a value of this name: main(), Thread(target=worker), {"sft": train_sft}.
-bool is_named(const Program&, std::string_view name);
+// Calls that are known to run another function of the name than the entity do not count.
+bool is_named(const Program&, std::string_view name, Symbol entity = {});
 
 }  // namespace mp::lint

@@ -12,7 +12,7 @@
 //        is not seen; in-place normalisation, which has statistics or no second array to read a gradient from;
 //        averages (EMA). Python: engines that keep fp32 masters (DeepSpeed, apex, Accelerate under FSDP), frozen
 //        models and adapters (peft), tests. All of it in the inference profile. A note for the second optimizer of a
-//        function over the same parameters.
+//        function over the same parameters, and for adapters where a script passes --deepspeed.
 // Tests  testdata/lint/MP501.md, tests/analyzer/rules/half_optimizer_update_without_master_test.cpp
 
 #include <algorithm>
@@ -418,11 +418,14 @@ private:
         });
     }
 
+    // Scripts pass `--deepspeed` to the Trainer that adapters are for: it keeps fp32 masters.
+    bool has_masters() const { return context_.project.is_given && context_.project.is_given("deepspeed"); }
+
     void report(const Function& f, const SourceSpan& at, std::string what, DType dtype,
                 std::vector<Note> notes) {
         emit(context_, f,
              {.rule = "MP501",
-              .severity = Severity::warning,
+              .severity = has_masters() ? Severity::note : Severity::warning,
               .span = at,
               .message = std::move(what) +
                          ": its weights are trained without fp32 master weights, and a step "

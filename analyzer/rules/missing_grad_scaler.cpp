@@ -53,12 +53,22 @@ struct Cause {
     Site region;
 };
 
+// bf16 if torch.cuda.is_bf16_supported() else fp16, on the devices that the project names.
+bool is_bf16_on_its_devices(const RuleContext& context, const Function& opens) {
+    return context.project.has_bf16 && std::ranges::any_of(opens.calls, [](const Call& call) {
+               return last_part(call.name.str()) == "is_bf16_supported";
+           });
+}
+
 // Why the gradients are fp16; an empty message when that is not known.
 Cause cause_of(const RuleContext& context, const Violation& v) {
     const Protocol& protocol = protocol_of(context);
     if (v.before.known()) {
         const Event region = protocol.roles().event(*v.before.function, v.before.call());
-        return {region.certain ? Severity::error : Severity::warning,
+        const bool is_bf16 = is_bf16_on_its_devices(context, *v.before.function);
+        return {region.certain ? Severity::error
+                : is_bf16      ? Severity::note
+                               : Severity::warning,
                 region.certain ? "backward of a loss from an fp16 autocast region without a loss scale: "
                                  "small gradients are zero"
                                : "backward without a loss scale of a loss whose autocast region can be "

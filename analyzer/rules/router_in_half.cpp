@@ -35,6 +35,9 @@ bool passes_scores(const Call& call) {
     return any_of(call.op.name(), kOps) || any_of(leaf(call.name.str()), kCasts);
 }
 
+// values, _ = torch.topk(scores, k): the values alone, which rounding hardly changes.
+bool drops_indices(const Call& call) { return call.result.name.str().ends_with(", _"); }
+
 // The gate: a linear layer of the object.
 bool is_gate(const Call& call) {
     return call.op.name() == "linear" && !call.args.empty() &&
@@ -76,7 +79,7 @@ bool Judge::is_trained(Symbol file) const {
 }
 
 void Judge::selection(const Function& f, const Call& call) {
-    if (!is_python(f) || f.parent_class.empty() || call.args.empty()) return;
+    if (!is_python(f) || f.parent_class.empty() || call.args.empty() || drops_indices(call)) return;
     const Call* low = nullptr;
     bool wide = false;
     TensorDType found;

@@ -414,6 +414,68 @@ TEST_F(Cli, AProjectThatNamesDevicesWithBf16AloneNeedsNoStricterQuestion) {
     EXPECT_THAT(question(), ElementsAre("MP604 warning"));
 }
 
+TEST_F(Cli, Fp16ThatNoNamedDeviceChoosesNeedsNoScaler) {
+    const auto scaler = [&] { return levels(". --select MP201"); };
+    write("p/.git/HEAD", "");
+    write("p/train.py",
+          "import torch\n\n\ndef train(model, loader):\n"
+          "    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+          "    low = torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16\n"
+          "    for x in loader:\n        optimizer.zero_grad()\n"
+          "        with torch.autocast('cuda', dtype=low):\n            loss = model(x).sum()\n"
+          "        loss.backward()\n        optimizer.step()\n\n\n"
+          "train(torch.nn.Linear(8, 8), [torch.ones(8)])\n");
+    EXPECT_THAT(scaler(), ElementsAre("MP201 warning"));
+    write("p/README.md", "Trained on an A100.\n");
+    EXPECT_THAT(scaler(), ElementsAre("MP201 note"));
+    write("p/README.md", "Trained on an A100, and a V100.\n");
+    EXPECT_THAT(scaler(), ElementsAre("MP201 warning"));
+}
+
+TEST_F(Cli, AScriptThatPassesDeepSpeedKeepsMastersOfAdapters) {
+    const auto weights = [&] { return levels(". --select MP501"); };
+    write("p/.git/HEAD", "");
+    write("p/train.py",
+          "import torch\nfrom peft.tuners.lora import LoraLayer\n\n\ndef adapt(model):\n"
+          "    for name, module in model.named_modules():\n        if isinstance(module, LoraLayer):\n"
+          "            module.to(torch.bfloat16)\n\n\nadapt(torch.load('m'))\n");
+    EXPECT_THAT(weights(), ElementsAre("MP501 warning"));
+    write("p/run.sh", "torchrun train.py --deepspeed zero2.json\n");
+    EXPECT_THAT(weights(), ElementsAre("MP501 note"));
+    write("p/run.sh", "torchrun train.py\n");
+    EXPECT_THAT(weights(), ElementsAre("MP501 warning"));
+}
+
+TEST_F(Cli, WhatOnlyProgramsThatMeasureRunIsANote) {
+    const auto products = [&] { return levels(". --select MP407"); };
+    write("p/.git/HEAD", "");
+    write("p/src/product.cuh",
+          "#pragma once\n#include <cuda_fp16.h>\n#include <mma.h>\n"
+          "__global__ void product(half* out) {\n"
+          "    nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 16, 16, 16, half> sum;\n"
+          "    nvcuda::wmma::fragment<nvcuda::wmma::matrix_a, 16, 16, 16, half, nvcuda::wmma::row_major> x;\n"
+          "    nvcuda::wmma::fragment<nvcuda::wmma::matrix_b, 16, 16, 16, half, nvcuda::wmma::row_major> y;\n"
+          "    nvcuda::wmma::fill_fragment(sum, __float2half(0.0f));\n"
+          "    for (int i = 0; i < 64; ++i) nvcuda::wmma::mma_sync(sum, x, y, sum);\n"
+          "    nvcuda::wmma::store_matrix_sync(out, sum, 16, nvcuda::wmma::mem_row_major);\n}\n"
+          "inline void run(half* out) { product<<<1, 32>>>(out); }\n");
+    const auto program = [](const std::string& body) {
+        return "#include \"product.cuh\"\ntypedef void (*Run)(half*);\n"
+               "struct Entry { Run run; };\nconst Entry kTable[] = {{run}};\n"
+               "int main() {\n    half* out;\n    cudaMalloc((void**)&out, 512);\n" +
+               body + "}\n";
+    };
+    const std::string times =
+        "    cudaEvent_t a, b;\n    float ms;\n    kTable[0].run(out);\n"
+        "    cudaEventElapsedTime(&ms, a, b);\n";
+    write("p/src/main.cu", program(times));
+    EXPECT_THAT(products(), ElementsAre("MP407 note"));
+    write("p/src/main.cu", "#include <cstdio>\n" + program("    FILE* f = fopen(\"w\", \"rb\");\n"
+                                                           "    fread(out, 2, 256, f);\n" +
+                                                           times));
+    EXPECT_THAT(products(), ElementsAre("MP407 warning"));
+}
+
 TEST_F(Cli, ARebuiltToolDoesNotTrustTheFactsOfTheOldOne) {
     write("p/bad.cu", kDefect);
     fs::copy_file(MP_LINT, path("mine"));

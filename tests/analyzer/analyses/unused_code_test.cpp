@@ -66,6 +66,17 @@ TEST(UnusedCode, WhatIsCalledOrHandedOnIsUsed) {
                 ElementsAre("pkg.dist.setup"));
 }
 
+TEST(UnusedCode, ACallOfAnotherFunctionOfTheNameIsNone) {
+    const auto notebook = [](std::string_view callee) {
+        return python("nb",
+                      "  func 1:5 nb.setup kind=python\n  func 5:1 nb.<module> kind=python\n    call 6:1 "
+                      "setup callee=" +
+                          std::string(callee) + "\n");
+    };
+    EXPECT_THAT(never_called({kSetUp, notebook("nb.setup")}), ElementsAre("pkg.dist.setup"));
+    EXPECT_THAT(never_called({kSetUp, notebook("other.setup")}), IsEmpty()) << "its body is not known";
+}
+
 TEST(UnusedCode, DecoratorsAndEntryPointsHaveCallersElsewhere) {
     EXPECT_THAT(never_called({python("a",
                                      "  func 1:5 a.go kind=python annotations=[app.command]\n"
