@@ -110,7 +110,9 @@ public:
     // One of several functions of a name in a file, of which the program calls none: gemm(half) beside gemm(float).
     bool is_unused_overload(const Program& program, const Function& f) const {
         const auto named = named_.find(f.name);
-        if (named == named_.end() || f.kind == FunctionKind::kernel) return false;
+        // What holds the constants of a class is no function that something could call.
+        const bool is_function = f.usr.str().find("@F@") != std::string_view::npos;
+        if (named == named_.end() || f.kind == FunctionKind::kernel || !is_function) return false;
         const auto is_beside = [&](const Function* other) {
             return other->span.file == f.span.file && place_of(*other) != place_of(f);
         };
