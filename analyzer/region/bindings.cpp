@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "analyzer/region/calls.hpp"
@@ -78,7 +79,7 @@ public:
         const std::string_view name = call.name.str();
         if (const auto op = after(name, "torch.ops.")) return connect_op(*op, call);
         const std::string_view own = leaf(name);
-        if (own.size() == name.size()) return;
+        if (own.size() == name.size() || !exported_.contains(own)) return;
         std::string_view module = name.substr(0, name.size() - own.size() - 1);
         const bool is_loaded = module == "?";
         if (is_loaded) {
@@ -119,6 +120,7 @@ private:
     static std::string stem(std::string_view path) { return std::filesystem::path(path).stem().string(); }
 
     void add(const std::string& name, Symbol usr, std::string_view key) {
+        exported_.insert(Symbol(leaf(name)).str());
         const auto [entry, is_new] = exports_.try_emplace(name, Export{usr, key == "CUDA"});
         // If an op has several kernels, the CUDA kernel is used, because regions are mostly for
         // CUDA.
@@ -168,6 +170,7 @@ private:
         Symbol usr;
         bool cuda = false;
     };
+    std::unordered_set<std::string_view> exported_;    // names without their modules: most calls have another
     std::unordered_map<std::string, Export> exports_;  // key: "ext.f", or ".f" for a module without a known
                                                        // name
 };
