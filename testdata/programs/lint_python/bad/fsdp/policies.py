@@ -2,7 +2,7 @@
 import torch
 from torch.distributed.fsdp import MixedPrecision
 
-fp16_policy = MixedPrecision(  # expect: MP212 warning
+fp16_policy = MixedPrecision(  # expect: MP212 note
     param_dtype=torch.float16,
     reduce_dtype=torch.float32,
     buffer_dtype=torch.float32,
