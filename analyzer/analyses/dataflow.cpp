@@ -78,6 +78,8 @@ bool are_of_adapters(const Function& f, const Operand& parameters) {
     return origin(f, parameters, [](const Call& call) { return is_within(call.name.str(), "peft"); });
 }
 
+bool indexes(const Call& call) { return leaf(call.name.str()) == "__getitem__" && !call.args.empty(); }
+
 bool makes_random_numbers(const Call& call) {
     constexpr std::array<std::string_view, 4> kRandom{"torch.rand", "torch.randn", "torch.randint",
                                                       "torch.normal"};

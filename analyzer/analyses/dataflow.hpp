@@ -29,6 +29,9 @@ bool derives_from(const Function&, const Operand&, const OperandTest&);
 using CallTest = std::function<bool(const Call&)>;
 const Call* origin(const Function&, const Operand&, const CallTest&);
 
+// x[i]
+bool indexes(const Call&);
+
 // torch.randn(4, 18)
 bool makes_random_numbers(const Call&);
 

@@ -157,7 +157,7 @@ bool is_display_of_modules(std::string_view name) {
 std::optional<Operand> list_of(const Function& f, const Operand& value) {
     const Call* call = call_of(f, value);
     if (call && call->name.str() == kNext && !call->args.empty()) return call->args.front();
-    if (call && leaf(call->name.str()) == "__getitem__" && !call->args.empty()) {
+    if (call && indexes(*call)) {
         const Call* held = call_of(f, call->args.front());
         if (held && is_display_of_modules(held->name.str())) return call->args.front();
     }
@@ -202,7 +202,7 @@ const Call* listing_of(const Function& f, const Operand& tensor) {
     if (member && !member->args.empty()) return call_of(f, member->args.front());
     // averages[name], with averages = OrderedDict(ema.named_parameters())
     const Call* read = call_of(f, tensor);
-    if (!read || leaf(read->name.str()) != "__getitem__" || read->args.empty()) return nullptr;
+    if (!read || !indexes(*read)) return nullptr;
     const Call* held = call_of(f, read->args.front());
     if (held && any_of(leaf(held->name.str()), kDictionaries) && !held->args.empty())
         held = call_of(f, held->args.front());

@@ -45,11 +45,12 @@ const Call* variance_under_root(const Function& f, const Call& root) {
     return below && is_variance(*below) ? below : nullptr;
 }
 
-bool is_divided_by(const Function& f, const Call& call) {
+std::vector<const Call*> divisions_by(const Function& f, const Call& call) {
     const auto is_this = [&](const Call& c) { return &c == &call; };
-    return std::ranges::any_of(f.calls, [&](const Call& c) {
-        return c.op.name() == "div" && c.args.size() > 1 && origin(f, c.args[1], is_this);
-    });
+    std::vector<const Call*> found;
+    for (const Call& c : f.calls)
+        if (c.op.name() == "div" && c.args.size() > 1 && origin(f, c.args[1], is_this)) found.push_back(&c);
+    return found;
 }
 
 bool may_end_statistic(std::string_view op) { return is_mean(op) || is_root(op); }

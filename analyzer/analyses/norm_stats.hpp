@@ -3,6 +3,7 @@
 // The statistics of a normalisation that is written in tensor ops, and which calls belong to it.
 
 #include <string_view>
+#include <vector>
 
 #include "analyzer/facts/model.hpp"
 
@@ -21,8 +22,8 @@ bool is_variance(const Call&);
 // when the call is not such a root.
 const Call* variance_under_root(const Function&, const Call& root);
 
-// Whether a division of the function has the result, or what is computed from it, below the line.
-bool is_divided_by(const Function&, const Call&);
+// The divisions of the function that have the result, or what is computed from it, below the line.
+std::vector<const Call*> divisions_by(const Function&, const Call&);
 
 // Whether calls of this op can be such a mean or such a root.
 bool may_end_statistic(std::string_view op);

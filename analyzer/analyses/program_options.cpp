@@ -170,7 +170,7 @@ public:
         }
         open_.pop_back();
         if (!is_off) return std::nullopt;
-        return first || !wanted_.empty() ? first : default_of_trainer(name);
+        return !first && wanted_.empty() ? default_of_trainer(name) : first;
     }
 
     // `args.fp16`, `use_amp`, False.

@@ -157,6 +157,12 @@ std::unordered_set<const Function*> functions_run_by(const Program& program,
     });
 }
 
+std::string_view folder_of(Symbol file) {
+    const std::string_view path = file.str();
+    const std::size_t slash = path.rfind('/');
+    return path.substr(0, slash == path.npos ? 0 : slash);
+}
+
 Symbol written_in(const Function& f) {
     const std::string_view usr = f.usr.str();
     return f.kind == FunctionKind::lambda ? Symbol(usr.substr(0, usr.find("@lambda@"))) : f.usr;

@@ -42,6 +42,9 @@ bool is_part_of_name(char);
 // " 'acc'" or "" : for messages that read well with and without a name.
 std::string quoted(std::string_view name);
 
+// The folder of a file; empty without one.
+std::string_view folder_of(Symbol file);
+
 // The function in whose body a lambda of C++ is written, as a dispatch macro does (its USR is the first part of the
 // lambda's); of other functions their own.
 Symbol written_in(const Function&);

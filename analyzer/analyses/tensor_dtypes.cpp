@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/dataflow.hpp"
 #include "analyzer/analyses/module_dtypes.hpp"
 #include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/regions.hpp"
@@ -130,8 +131,6 @@ std::optional<TensorDType> last_cast(const Function& f, const Call& layers, cons
     }
     return std::nullopt;
 }
-
-bool reads_item(const Call& call) { return leaf(call.name.str()) == "__getitem__" && !call.args.empty(); }
 
 }  // namespace
 
@@ -308,7 +307,7 @@ TensorDType TensorDTypes::of_result(const Function& f, const Call& call) {
         if (call.callee.empty() && follows_first(f, call)) return of(f, call.args[0]);
         if (const Item item = item_of(call); item.held)
             if (TensorDType found = of_item(f, item); found.dtype != DType::unknown) return found;
-        if (reads_item(call)) return of(f, call.args[0]);
+        if (indexes(call)) return of(f, call.args[0]);
         if (const Function* callee = context_.program.definition(call.callee))
             return seen_from(context_.program, f, call, *callee, of_returned(*callee));
         TensorDType found = of_forward(f, call);

@@ -73,15 +73,13 @@ bool tries_drawn_steps(const Program& program, Symbol file) {
            has_call(program, file, draws_data) && !has_call(program, file, may_read);
 }
 
-bool reads_one_entry(const Call& call) { return leaf(call.name.str()) == "__getitem__"; }
-
 // What a run leaves behind: weights, or a judgement of them. layer.state_dict()["weight"] is only looked at.
 bool keeps_results(const Function& f, const Call& call) {
     constexpr std::array<std::string_view, 6> kWords{"save",        "state_dict", "checkpoint",
                                                      "push_to_hub", "eval",       "valid"};
     const std::string_view name = leaf(call.name.str());
     return std::ranges::any_of(kWords, [&](std::string_view word) { return mentions(name, word); }) &&
-           name != "save_for_backward" && !(name == "state_dict" && consumer(f, call, reads_one_entry));
+           name != "save_for_backward" && !(name == "state_dict" && consumer(f, call, indexes));
 }
 
 bool keeps_results(const Program& program, Symbol file) {
@@ -131,6 +129,23 @@ bool has_test_cases(const Program& program, Symbol file) {
     return std::ranges::any_of(functions_of(program, file), [](const Function* f) {
         return leaf(f->name.str()) == "TestBody" && f->parent_class.str().ends_with("_Test");
     });
+}
+
+bool offers_to_python(std::string_view name) {
+    return name.starts_with("pybind11::") || name.starts_with("torch::Library") || is_within(name, "ctypes");
+}
+
+// Every main() of a whole project only measures, and one of them stands in the folder of the file: what they run
+// through pointers and tables is there to be measured, and is no library beside its benchmarks.
+bool is_beside_measuring_main(const RuleContext& context, Symbol file) {
+    if (!context.project.is_whole) return false;
+    bool is_beside = false;
+    for (const Function* f : context.program.functions()) {
+        if (f->name.str() != "main") continue;
+        if (!only_measures(context, f->span.file)) return false;
+        is_beside = is_beside || folder_of(f->span.file) == folder_of(file);
+    }
+    return is_beside && context.program.calls().select(offers_to_python, {}).empty();
 }
 
 // Whether a function that it runs updates weights, or torch is called.
@@ -193,34 +208,6 @@ bool only_measures(const RuleContext& context, Symbol file) {
     });
     return times || !updates_weights(program, **main);
 }
-
-namespace {
-
-std::string_view folder_of(Symbol file) {
-    const std::string_view path = file.str();
-    return path.substr(0, std::min(path.rfind('/'), path.size()));
-}
-
-bool offers_to_python(const Call& call) {
-    const std::string_view name = call.name.str();
-    return name.starts_with("pybind11::") || name.starts_with("torch::Library") || is_within(name, "ctypes");
-}
-
-// Every main() of a whole project only measures, and one of them stands in the folder of the file: what they run
-// through pointers and tables is there to be measured, and is no library beside its benchmarks.
-bool is_beside_measuring_main(const RuleContext& context, Symbol file) {
-    if (!context.project.is_whole) return false;
-    bool is_beside = false;
-    for (const Function* f : context.program.functions()) {
-        if (std::ranges::any_of(f->calls, offers_to_python)) return false;
-        if (f->name.str() != "main") continue;
-        if (!only_measures(context, f->span.file)) return false;
-        is_beside = is_beside || folder_of(f->span.file) == folder_of(file);
-    }
-    return is_beside;
-}
-
-}  // namespace
 
 bool is_run_to_measure(const RuleContext& context, const Function& f) {
     if (is_python(f)) return false;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <span>
 
 #include "kernels/base/files.hpp"
 
@@ -19,20 +18,35 @@ constexpr std::array<std::string_view, 14> kOlder{"V100",  "T4",    "P100",   "P
                                                   "M40",   "GTX",   "2080Ti", "1080Ti", "TITAN",
                                                   "Titan", "Colab", "colab",  "Quadro"};
 
-// "A100" in 8xA100-SXM and A100_80GB, not in DATA100 or A1000.
-bool has_name(std::string_view text, std::string_view name) {
-    const auto is_in_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
-    for (std::size_t at = text.find(name); at != text.npos; at = text.find(name, at + 1)) {
-        const std::size_t after = at + name.size();
-        const bool begins =
-            at == 0 || !is_in_word(text[at - 1]) || text[at - 1] == 'x' || text[at - 1] == 'X';
-        if (begins && (after == text.size() || !is_in_word(text[after]))) return true;
+constexpr std::size_t kShortest = 2, kLongest = 6;
+
+bool is_in_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
+
+struct Named {
+    bool with_bf16 = false, older = false;
+};
+
+// "A100" in 8xA100-SXM and A100_80GB, not in DATA100 or A1000: the end of a word, from its start or an x on.
+void look_at(std::string_view word, Named& named) {
+    for (std::size_t size = kShortest; size <= std::min(kLongest, word.size()); ++size) {
+        const std::string_view name = word.substr(word.size() - size);
+        const char before = size == word.size() ? 'x' : word[word.size() - size - 1];
+        if (before != 'x' && before != 'X') continue;
+        named.with_bf16 = named.with_bf16 || std::ranges::find(kWithBf16, name) != kWithBf16.end();
+        named.older = named.older || std::ranges::find(kOlder, name) != kOlder.end();
     }
-    return false;
 }
 
-bool has_any(std::string_view text, std::span<const std::string_view> names) {
-    return std::ranges::any_of(names, [&](std::string_view name) { return has_name(text, name); });
+// Notebooks hold pictures: one pass looks for all names.
+Named names_in(std::string_view text) {
+    Named named;
+    for (std::size_t at = 0; at < text.size();) {
+        std::size_t end = at;
+        while (end < text.size() && is_in_word(text[end])) ++end;
+        look_at(text.substr(at, end - at), named);
+        at = end + 1;
+    }
+    return named;
 }
 
 // RTX 4090, RTX3060, RTX-2080: whether the text names one of a series from `first` to `last`. RTX 4000 is older.
@@ -51,10 +65,10 @@ bool has_rtx(std::string_view text, char first, char last) {
 }  // namespace
 
 std::vector<std::uint64_t> named_devices(std::string_view text) {
+    const Named named = names_in(text);
     std::vector<std::uint64_t> marks;
-    if (has_any(text, kWithBf16) || has_rtx(text, '3', '9'))
-        marks.push_back(hash_bytes(kNamesDeviceWithBf16));
-    if (has_any(text, kOlder) || has_rtx(text, '2', '2')) marks.push_back(hash_bytes(kNamesOlderDevice));
+    if (named.with_bf16 || has_rtx(text, '3', '9')) marks.push_back(hash_bytes(kNamesDeviceWithBf16));
+    if (named.older || has_rtx(text, '2', '2')) marks.push_back(hash_bytes(kNamesOlderDevice));
     return marks;
 }
 

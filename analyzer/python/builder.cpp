@@ -223,6 +223,21 @@ Value Builder::join(const Value& a, const Value& b, Symbol condition, bool when)
     return v;
 }
 
+Node stored_by(Node node) {
+    switch (node.kind()) {
+        case Kind::assignment:
+        case Kind::augmented_assignment:
+        case Kind::for_statement:
+            return node.part(Part::left);
+        case Kind::named_expression:
+            return node.part(Part::name);
+        case Kind::as_pattern_target:
+            return node;
+        default:
+            return {};
+    }
+}
+
 // Values that the body of a loop assigns are unknown at the start of the next iteration.
 void Builder::weaken(Node loop) {
     const std::uint32_t end = loop.end_index();
@@ -232,16 +247,12 @@ void Builder::weaken(Node loop) {
             node = node.next_outside();
             continue;
         }
-        if (kind == Kind::assignment) {
-            const Node target = node.part(Part::left), right = node.part(Part::right);
-            const bool sum =
-                right.kind() == Kind::binary_operator && right.part(Part::left).text() == target.text();
-            weaken_target(target, sum);
+        if (const Node target = stored_by(node)) {
+            const Node right = node.part(Part::right);
+            const bool sums = kind == Kind::assignment && right.kind() == Kind::binary_operator &&
+                              right.part(Part::left).text() == target.text();
+            weaken_target(target, sums || kind == Kind::augmented_assignment);
         }
-        if (kind == Kind::for_statement) weaken_target(node.part(Part::left), false);
-        if (kind == Kind::augmented_assignment) weaken_target(node.part(Part::left), true);
-        if (kind == Kind::named_expression) weaken_target(node.part(Part::name), false);
-        if (kind == Kind::as_pattern_target) weaken_target(node, false);
         node = node.next_inside();
     }
 }

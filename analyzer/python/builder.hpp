@@ -17,6 +17,9 @@ namespace mp::lint::python {
 // Whether a condition asks which version of a library is installed, or what the library has.
 bool asks_for_version(std::string_view condition);
 
+// What the node gives a new value: `x` of `x = 1`, `x += 1`, `for x in xs`, `with f() as x`, `(x := 1)`.
+Node stored_by(Node);
+
 class Builder {
 public:
     Builder(File& file, Scope& scope, Function function);

@@ -7,30 +7,14 @@
 namespace mp::lint::python {
 namespace {
 
-// What a node gives a new value: `x` of `x = 1`, `x += 1`, `for x in xs`, `with f() as x`, `del x`.
-Node stored_by(Node node) {
-    switch (node.kind()) {
-        case Kind::assignment:
-        case Kind::augmented_assignment:
-        case Kind::for_statement:
-            return node.part(Part::left);
-        case Kind::as_pattern_target:
-        case Kind::delete_statement:
-            return node;
-        default:
-            return {};
-    }
-}
-
 // The statements of a body that are the only store to an attribute; no node for attributes that others store to, too.
 std::unordered_map<std::string_view, Node> stores_in(Node body) {
     std::unordered_map<std::string_view, Node> stores;
-    for (Node node = body; node && (node == body || body.contains(node)); node = node.next_inside()) {
-        const Node target = stored_by(node);
+    for (Node node = body; node && node.index() < body.end_index(); node = node.next_inside()) {
+        const Node target = node.kind() == Kind::delete_statement ? node : stored_by(node);
         if (!target) continue;
         const bool is_plain = node.kind() == Kind::assignment && node.parent().parent() == body;
-        for (Node part = target; part && (part == target || target.contains(part));
-             part = part.next_inside()) {
+        for (Node part = target; part && part.index() < target.end_index(); part = part.next_inside()) {
             if (part.kind() != Kind::attribute) continue;
             const auto [store, is_first] = stores.try_emplace(part.text(), node);
             if (!is_first || !is_plain || part != target) store->second = Node{};

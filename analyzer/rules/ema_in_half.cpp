@@ -61,7 +61,7 @@ std::string_view tensor_named(const Operand& o) {
     return name;
 }
 
-bool reads_entry(const Call& call) { return leaf(call.name.str()) == "__getitem__" && call.args.size() == 2; }
+bool reads_entry(const Call& call) { return indexes(call) && call.args.size() == 2; }
 
 // `x` of x.clone() and x.detach().clone()
 const Operand& copied(const Function& f, const Operand& value) {
@@ -119,8 +119,7 @@ private:
                     read = &call;
                     item = at;
                 }
-        const bool reads = read && leaf(read->name.str()) == "__getitem__" && read->args.size() == 2;
-        const std::string_view key = reads ? spelled(read->args[1]) : "";
+        const std::string_view key = read && reads_entry(*read) ? spelled(read->args[1]) : "";
         if (key.empty() || f.parent_class.empty()) return {};
         if (classes_.library_base(f.parent_class, "Optimizer").empty()) return {};
         const Function* init = classes_.method(f.parent_class, "__init__");

@@ -279,7 +279,7 @@ private:
         if (!traits_of(call.op).has(Trait::sums_in_fp32)) return false;
         const Call* terms = producer(f, summed);
         if (terms && (is_square(*terms) || need_of(terms->op.name()) == Need::wide)) return false;
-        return !is_variance(call) || !is_divided_by(f, call);
+        return !is_variance(call) || divisions_by(f, call).empty();
     }
 
     // mse_loss(fp16, fp32) is computed in fp32: the widest dtype of the tensors decides. unknown: that of one is not

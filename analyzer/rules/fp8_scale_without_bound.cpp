@@ -48,8 +48,7 @@ const Call* maker(const Function& f, const Operand& value) {
 // x.abs().max(), x.abs().amax(dim=-1), and the values of x.abs().max(dim=-1)
 const Call* largest_magnitude(const Function& f, const Operand& value) {
     const Call* call = maker(f, value);
-    if (call && leaf(call->name.str()) == "__getitem__" && !call->args.empty())
-        call = maker(f, call->args.front());
+    if (call && indexes(*call)) call = maker(f, call->args.front());
     if (!call || call->args.empty() || (call->op.name() != "amax" && call->op.name() != "max"))
         return nullptr;
     const Call* magnitude = maker(f, call->args.front());

@@ -27,12 +27,6 @@ std::string_view project_of(const Function& f) {
     return path;
 }
 
-std::string_view folder_of(const Function& f) {
-    const std::string_view path = f.span.file.str();
-    const auto slash = path.rfind('/');
-    return slash == std::string_view::npos ? "" : path.substr(0, slash);
-}
-
 // How far a function is from the policy: smaller is nearer.
 constexpr int kConnected = 0, kSameFolder = 1, kSameProject = 2, kFar = 3;
 
@@ -53,7 +47,7 @@ Training training_near(const RuleContext& context, const Engine& engine) {
     const auto distance = [&](const Function& f) {
         if (std::ranges::find(files, f.span.file) != files.end()) return kConnected;
         if (!f.span.file.str().starts_with(project)) return kFar;
-        return folder_of(f) == folder_of(*engine.function) ? kSameFolder : kSameProject;
+        return folder_of(f.span.file) == folder_of(engine.function->span.file) ? kSameFolder : kSameProject;
     };
     Training found;
     for (const Function* f : context.program.functions()) {

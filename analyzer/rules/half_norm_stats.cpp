@@ -189,7 +189,7 @@ public:
         if (is_mean_of_squares(f, call)) return held(f, call, "mean of squares", Severity::error);
         if (!variance_under_root(f, call)) return;
         // PyTorch computes the variance in fp32. Its root is rounded once more, and small ones matter in a division.
-        const bool normalises = call.op.name() == "rsqrt" || is_divided_by(f, call);
+        const bool normalises = call.op.name() == "rsqrt" || !divisions_by(f, call).empty();
         held(f, call, "root of a variance", normalises ? Severity::error : Severity::note);
     }
 

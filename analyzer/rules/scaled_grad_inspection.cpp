@@ -16,6 +16,7 @@
 
 #include "analyzer/analyses/arguments.hpp"
 #include "analyzer/analyses/dataflow.hpp"
+#include "analyzer/analyses/norm_stats.hpp"
 #include "analyzer/analyses/protocol.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/rules/rule.hpp"
@@ -37,11 +38,9 @@ bool may_skip_steps(const Function& f) {
 // grad / (grad.norm() + eps): the scale is above and below the line.
 bool cancels_scale(const Function& f, const Call& call) {
     if (call.args.empty() || call.args[0].name.empty()) return false;
-    const auto is_this = [&](const Call& c) { return &c == &call; };
     const auto is_same = [&](const Operand& o) { return o.name == call.args[0].name; };
-    return std::ranges::any_of(f.calls, [&](const Call& c) {
-        return c.op.name() == "div" && c.args.size() > 1 && origin(f, c.args[1], is_this) &&
-               derives_from(f, c.args[0], is_same);
+    return std::ranges::any_of(divisions_by(f, call), [&](const Call* division) {
+        return derives_from(f, division->args[0], is_same);
     });
 }
 

@@ -71,9 +71,6 @@ bool is_never_passed(const RuleContext& context, const Function& f, const Call& 
     });
 }
 
-// optimizer.state_dict()["param_groups"]: for the progress bar, not for the checkpoint.
-bool reads_one_entry(const Call& call) { return last_part(call.name.str()) == "__getitem__"; }
-
 // What the files of one program do with states.
 struct States {
     bool saves_scaler = false;
@@ -159,9 +156,10 @@ const MadeScaler* scaler_of(const RuleContext& context, const Function& f) {
 
 void check_saves(const RuleContext& context, const Function& f, Findings& out) {
     const Protocol& protocol = protocol_of(context);
+    // optimizer.state_dict()["param_groups"] is for the progress bar, not for the checkpoint.
     const auto state = std::ranges::find_if(f.calls, [&](const Call& c) {
         return c.kind == CallKind::method && gives_state(c.name.str()) &&
-               protocol.roles().is_optimizer(f, c) && !consumer(f, c, reads_one_entry);
+               protocol.roles().is_optimizer(f, c) && !consumer(f, c, indexes);
     });
     if (state == f.calls.end()) return;
     const MadeScaler* scaler = scaler_of(context, f);
