@@ -217,5 +217,16 @@ TEST(PythonClasses, ClassBodiesRunOnce) {
     EXPECT_THAT(calls_of(kSource, "C.f"), ElementsAre("?.to(x, torch.float16)"));
 }
 
+TEST(PythonClasses, ANameOfAFieldWithADefaultIsAnother) {
+    const Unit unit = unit_of(
+        "from dataclasses import dataclass\n@dataclass\nclass Config:\n  mode: str = 'bf16'\n"
+        "class Runner:\n  def __init__(self, config: Config):\n    self.config = config\n"
+        "  def run(self):\n    mode = self.config.mode\n    if mode:\n      use()\n");
+    ASSERT_EQ(unit.functions.back().aliases.size(), 1u) << "a configuration may give it another value";
+    EXPECT_EQ(unit.functions.back().aliases[0].of.str(), "self.config.mode");
+    const Unit constant = unit_of("MODE = 'bf16'\n\ndef run():\n  mode = MODE\n  if mode:\n    use()\n");
+    EXPECT_TRUE(constant.functions.back().aliases.empty());
+}
+
 }  // namespace
 }  // namespace mp::lint::python
