@@ -107,16 +107,21 @@ void Gatherer::add_unreached_headers() {
 }
 
 void Gatherer::add_configuration_files() {
-    const std::size_t first = units_.size();
-    for (std::size_t i = first_python_; i < first; ++i) {
-        if (!units_[i].in_program) continue;
-        const std::vector<std::string> mentions = units_[i].head.mentions;
-        const std::string from = units_[i].planned.path();
-        for (const std::string& name : mentions) look_for(name, from);
+    // Configurations name others, to a depth that no project needs more of.
+    constexpr int kDeepest = 5;
+    std::size_t from = first_python_;
+    for (int depth = 0; depth < kDeepest && from < units_.size(); ++depth) {
+        const std::size_t first = units_.size();
+        for (; from < first; ++from) {
+            if (!units_[from].in_program) continue;
+            const std::vector<std::string> mentions = units_[from].head.mentions;
+            const std::string path = units_[from].planned.path();
+            for (const std::string& name : mentions) look_for(name, path);
+        }
+        total_ += units_.size() - first;
+        extract_missing(first);
     }
     sort_unique(absent_);
-    total_ += units_.size() - first;
-    extract_missing(first);
 }
 
 // Adds the nearest file of that name ("ds_config.json"), in the directory of the code or above.

@@ -227,6 +227,13 @@ private:
     std::vector<std::string> names_;
 };
 
+// The file that an item of `defaults` names.
+void note_default(Symbol item, FileNames& names) {
+    const std::string_view text = item.str();
+    const std::optional<HydraDefault> read = hydra_default(text.substr(1, text.size() - 2));
+    if (read && !read->is_self) names.note(Symbol("'" + read->file + "'"), {});
+}
+
 }  // namespace
 
 bool is_configuration_name(std::string_view path) {
@@ -244,7 +251,12 @@ std::vector<std::string> configuration_files(const Unit& unit) {
         for (const Call& call : f.calls)
             for (const Operand& argument : call.args) names.note(argument, call.name.str());
         for (const Setting& setting : f.settings) names.note(setting.value, setting.key.str());
-        for (const Definition& d : f.definitions) names.note(d.value, d.name.str());
+        for (const Definition& d : f.definitions) {
+            if (!is_configuration_name(unit.path.str()))
+                names.note(d.value, d.name.str());
+            else if (!file_of_default(d.name.str()).empty())
+                note_default(d.value.constant, names);
+        }
         for (const Parameter& p : f.params) names.note(p.constant, {f.name.str(), p.name.str()});
         if (const std::string file = hydra_file(f); !file.empty()) names.note(Symbol("'" + file + "'"), {});
     }

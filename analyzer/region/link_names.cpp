@@ -8,6 +8,7 @@
 #include "analyzer/python/library/library.hpp"
 #include "analyzer/region/calls.hpp"
 #include "analyzer/region/is_leaf.hpp"
+#include "analyzer/region/link_configured.hpp"
 #include "analyzer/region/link_values.hpp"
 #include "analyzer/region/names.hpp"
 #include "analyzer/region/object_classes.hpp"
@@ -101,6 +102,9 @@ public:
         for (Call* const call : enters_) resolve_manager(finder, *call);
         std::erase_if(open_,
                       [](const Open& o) { return !is_open(*o.call) && !calls_item(*o.function, *o.call); });
+        if (!calls_.of_configured.empty())
+            for (const Caller& made : link_configured(units_, names_, GroupsBySymbol(callers_), calls_))
+                callers_.emplace_back(made.call->callee, made);
         for (int round = 0; round < kRounds; ++round)
             if (!resolve_objects()) break;
         for (const Open& o : open_) calls_.of_values.emplace_back(o.function, o.call);
@@ -161,6 +165,7 @@ private:
             append(enters_, s.enters);
             append(calls_.open, s.calls.open);
             append(calls_.of_partials, s.calls.of_partials);
+            append(calls_.of_configured, s.calls.of_configured);
             append(calls_.of_values, s.calls.of_values);
             append(calls_.stores, s.calls.stores);
             append(calls_.options, s.calls.options);
@@ -188,6 +193,7 @@ private:
                     rewritten = true;
                 }
                 if (may_write_operands(f, call)) values.calls.push_back(static_cast<std::uint32_t>(i));
+                if (may_be_configured(call)) seen.calls.of_configured.emplace_back(&f, &call);
                 if (runs_modules(call)) seen.calls.of_values.emplace_back(&f, &call);
                 if (is_leaf("__setitem__", call.name.str())) seen.calls.stores.push_back({&f, &call});
                 if (is_leaf("add_argument", call.name.str())) seen.calls.options.push_back({&f, &call});

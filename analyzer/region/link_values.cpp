@@ -12,6 +12,7 @@
 #include "analyzer/python/library/library.hpp"
 #include "analyzer/region/calls.hpp"
 #include "analyzer/region/is_leaf.hpp"
+#include "analyzer/region/link_configured.hpp"
 #include "analyzer/region/tables.hpp"
 #include "analyzer/region/values.hpp"
 
@@ -112,8 +113,9 @@ private:
             if (known.shape == Shape::dtype && o.alternative.empty()) o.alternative = known.alternative;
             return false;
         }
-        const bool opens = call && mentions_autocast(*call);
-        if (known.assumed && !(is_low_precision(known.dtype) && opens)) {
+        const bool opens =
+            call && ((mentions_autocast(*call) && is_low_precision(known.dtype)) || is_precision(o.keyword));
+        if (known.assumed && !opens) {
             if (is_low_precision(known.dtype) && known.shape == Shape::dtype)
                 o.alternative = spelled_dtype(known);
             return false;
@@ -128,6 +130,12 @@ private:
         if (known.shape == Shape::dtype || !dtype) o.constant = known.constant;
         o.assumed = known.assumed;
         return true;
+    }
+
+    // Of a trainer: Trainer(precision=args.precision)
+    static bool is_precision(Symbol keyword) {
+        static const Symbol kPrecision("precision"), kMixed("mixed_precision");
+        return keyword == kPrecision || keyword == kMixed;
     }
 
     static bool take(Operand& o, const Operand& result) {
@@ -284,7 +292,7 @@ private:
         if (target.empty() || names_.function(target)) return;
         call.args.erase(call.args.begin());
         if (names_.classes().knows(target)) {
-            construct(call, target);
+            construct(call, target, names_);
             return add_fixed(call, *made, 0);
         }
         call.name = target;
@@ -310,7 +318,7 @@ private:
             return add_fixed(call, *made, 0);
         }
         if (names_.classes().knows(target)) {
-            if (method.empty()) construct(call, target);
+            if (method.empty()) construct(call, target, names_);
             return add_fixed(call, *made, 0);
         }
         call.callee = {};
@@ -320,15 +328,6 @@ private:
         if (!method.empty()) return;
         python::complete(call, f, DType::unknown);
         if (call.result.shape == Shape::object && call.op == Op{}) call.kind = CallKind::constructor;
-    }
-
-    // The call makes an object of a class of the program.
-    void construct(Call& call, Symbol type) const {
-        const Function* init = names_.classes().method(type, "__init__");
-        call.kind = CallKind::constructor;
-        call.name = type;
-        call.callee = init ? init->usr : Symbol{};
-        call.result.shape = names_.is_module(type) ? Shape::module : Shape::object;
     }
 
     // nn.Sequential(...)(x), checkpoint(block, x), DistributedDataParallel(net)(x): each of them may run.

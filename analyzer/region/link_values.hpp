@@ -24,6 +24,7 @@ struct LinkedCalls {
     std::vector<ObjectClasses::Caller> options;                  // `parser.add_argument("--dtype")`
     std::vector<std::pair<const Function*, Call*>> of_values;    // `f(x)` where f is not a function's name
     std::vector<std::pair<const Function*, Call*>> of_partials;  // what functools.partial() made, perhaps
+    std::vector<std::pair<Function*, Call*>> of_configured;  // their arguments may stand in a configuration
 };
 
 // Whether the call runs what a container of modules holds, or a module that it is given.

@@ -164,6 +164,8 @@ private:
         const Call* call = nullptr;
         std::optional<Precision> precision;
         Device device = kUnknownDevice;
+        bool assumed = false;  // the precision is a default that the command line can change
+        bool trains = false;   // trainer.fit(model) in the same function
     };
 
     void look_at(std::uint32_t f, const Call& call) {
@@ -177,7 +179,9 @@ private:
                 return;
             }
             case Opens::lightning:
-                if (call.kind == CallKind::constructor) trainers_.push_back(maker(call, "precision"));
+                if (call.kind != CallKind::constructor) return;
+                trainers_.push_back(maker(call, "precision"));
+                trainers_.back().trains = is_fitted(graph_.function(f), call);
                 return;
             case Opens::hugging_face:
                 return hugging_face_.push_back(arguments(call));
@@ -196,10 +200,19 @@ private:
         return known;
     }
 
+    static bool is_fitted(const Function& f, const Call& trainer) {
+        return std::ranges::any_of(f.calls, [&](const Call& call) {
+            return leaf(call.name.str()) == "fit" && !call.args.empty() &&
+                   call_of(f, call.args[0]) == &trainer;
+        });
+    }
+
     static Maker maker(const Call& call, std::string_view keyword) {
         Maker made{.call = &call, .precision = Precision{}};
-        if (const Operand* value = python_argument(call, keyword, -1, 0))
+        if (const Operand* value = python_argument(call, keyword, -1, 0)) {
             made.precision = precision_of(*value);
+            made.assumed = value->assumed;
+        }
         if (const Operand* value = python_argument(call, "accelerator", -1, 0)) {
             const std::string_view device = unquoted(value->constant.str());
             made.device = device == "tpu" ? device_named("xla") : device_named(device);
@@ -214,6 +227,7 @@ private:
             const Operand* value = python_argument(call, keyword, -1, 0);
             if (!value || value->constant.str() == "false") continue;
             if (value->constant.str() != "true") made.precision = std::nullopt;
+            made.assumed |= value->assumed;
             if (made.precision) made.precision = Precision{dtype};
         }
         return made;
@@ -288,26 +302,32 @@ private:
         found_.push_back({.function = graph_.index_of(*body),
                           .device = from.device,
                           .dtype = from.precision->dtype,
-                          .proven = only,
+                          .proven = only && !from.assumed,
                           .always = only,
                           .opener = from.call->name,
                           .opened = from.call->span});
     }
 
-    // If all trainers agree, every module of the program runs in their region. If they do not, it
-    // is unknown which module belongs to which trainer.
+    // If all trainers that train agree, every module of the program trains in their region. If they do not, it is
+    // unknown which module belongs to which trainer. What others only evaluate may run elsewhere too.
     void add_trainers(const std::vector<Maker>& makers, std::string_view base,
                       std::initializer_list<std::string_view> methods) {
+        const auto training = std::ranges::find_if(makers, &Maker::trains);
         if (makers.empty()) return;
-        const Maker& first = makers.front();
-        for (const Maker& m : makers)
-            if (!m.precision || m.precision != first.precision) return;
-        if (first.precision->dtype == DType::unknown) return;
+        const Maker& first = training == makers.end() ? makers.front() : *training;
+        bool all_agree = true;
+        for (const Maker& m : makers) {
+            const bool agrees = m.precision && m.precision == first.precision;
+            if (!agrees && m.trains == first.trains) return;
+            all_agree = all_agree && agrees;
+        }
+        if (!first.precision || first.precision->dtype == DType::unknown) return;
         for (const Symbol name : classes().all()) {
             if (classes().library_base(name, base).empty()) continue;
             for (const std::string_view method : methods)
                 for (const Function* f : classes().methods(name))
-                    if (leaf(f->name.str()) == method) add_method(name, method, first, true);
+                    if (leaf(f->name.str()) == method)
+                        add_method(name, method, first, all_agree || method == "training_step");
         }
     }
 

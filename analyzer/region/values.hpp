@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "analyzer/region/by_symbol.hpp"
+#include "analyzer/region/configurations.hpp"
 #include "analyzer/region/fact_key.hpp"
 #include "analyzer/region/names.hpp"
 #include "analyzer/region/object_classes.hpp"
@@ -53,6 +54,9 @@ public:
     void forget() { known_.clear(); }
     // The function or class that an operand names, of the program or of a library; empty for other values.
     Symbol named_by(const Function&, const Operand&);
+    Reading read(const Function& user, Symbol name) { return finder_.read(name, package_of(user)); }
+    // What the mapping of a configuration holds that the operand is, each value with its key as keyword.
+    std::vector<Operand> entries(const Function&, const Operand&);
     // The call `functools.partial(...)` that made the function of this name, and its function.
     ObjectClasses::Caller partial_of(const Function& user, Symbol name);
     // The same for what a variable, an attribute or a parameter holds, if all callers pass the same one.
@@ -141,6 +145,7 @@ private:
 
     const Names& names_;
     NameFinder finder_;
+    Configurations configurations_{finder_};
     GroupsBySymbol<Caller> callers_;
     BySymbol<Symbol> packages_;                                                           // by file
     std::unordered_map<Symbol, std::vector<std::pair<Caller, const Operand*>>> options_;  // defaults, by name

@@ -8,17 +8,12 @@
 #include "analyzer/region/python_regions.hpp"
 #include "analyzer/region/tables.hpp"
 #include "analyzer/region/values.hpp"
-#include "kernels/base/paths.hpp"
 
 namespace mp::lint {
 
 // The nearest file of this name, if the code names one.
 Values::Object Values::data_file(std::string_view name, const Function& user) {
-    for (const std::string& directory : search_directories(user.span.file.str())) {
-        const Symbol path(absolute_path(name, directory));
-        if (finder_.read(path, {}).bound.definition) return {.data = path};
-    }
-    return {};
+    return {.data = configurations_.file(name, user.span.file.str())};
 }
 
 // The path that an operand holds, or the path of the open file that it is. `given`: the call of `f` whose arguments
@@ -108,18 +103,33 @@ Values::Object Values::data_made(const Function& f, const Call& call, int depth)
 Values::Object Values::data_of_hydra(const Function& f, std::int32_t param) {
     if (param != 0) return {};
     const std::string file = python::hydra_file(f);
-    return file.empty() ? Object{} : data_file(file, f);
+    if (file.empty()) return {};
+    const Object found = data_file(file, f);
+    return found.data.empty() ? found : Object{.data = configurations_.composed(found.data)};
 }
 
 Values::Place Values::data_member(const Object& object, std::string_view key) {
-    const Symbol name(std::string(object.data.str()).append(".").append(key));
-    const Bound bound = finder_.read(name, {}).bound;
-    if (!bound.definition) return {};
-    const Operand& value = bound.definition->value;
+    const Configurations::Value found = configurations_.member(object.data, key);
+    if (!found.operand) return {};
     const bool is_stored = stored_keys_.contains(Symbol(std::string("'").append(key).append("'")));
     // A flag that is off can be switched on, like an option whose default is false.
-    const bool is_off = value.constant.str() == "false";
-    return {bound.function, &value, object.assumed || is_stored || is_off};
+    const bool is_off = found.operand->constant.str() == "false";
+    return {found.function, found.operand, object.assumed || found.assumed || is_stored || is_off};
+}
+
+std::vector<Operand> Values::entries(const Function& f, const Operand& o) {
+    if (!has_data_) return {};
+    const Object mapping = object_of(f, o);
+    if (mapping.data.empty()) return {};
+    std::vector<Operand> out;
+    for (const Symbol key : configurations_.keys(mapping.data)) {
+        const Place place = data_member(mapping, key.str());
+        if (!place.operand) continue;
+        Operand& value = out.emplace_back(*place.operand);
+        value.keyword = key;
+        value.assumed |= place.assumed;
+    }
+    return out;
 }
 
 // The argument that `f(**data)` passes under this name.

@@ -1,6 +1,8 @@
 #include "analyzer/python/library/data_calls.hpp"
 
+#include <algorithm>
 #include <array>
+#include <utility>
 
 #include "analyzer/python/library/dotted.hpp"
 
@@ -61,6 +63,43 @@ std::string hydra_file(const Function& f) {
         return folder.empty() ? file : folder + "/" + file;
     }
     return {};
+}
+
+std::optional<HydraDefault> hydra_default(std::string_view item) {
+    if (item == "_self_") return HydraDefault{.is_self = true};
+    if (item.find("${") != std::string_view::npos) return std::nullopt;
+    for (const std::string_view mark : {"override ", "optional "})
+        if (item.starts_with(mark)) item.remove_prefix(mark.size());
+    const std::size_t equals = item.find('=');
+    std::string_view group = equals == std::string_view::npos ? "" : item.substr(0, equals);
+    const std::string_view option = equals == std::string_view::npos ? item : item.substr(equals + 1);
+    const std::size_t at = group.find('@');
+    std::string package(at == std::string_view::npos ? "" : group.substr(at + 1));
+    group = group.substr(0, at);
+    if (group.starts_with('/')) group.remove_prefix(1);
+    if (at == std::string_view::npos) {
+        package = group;
+        std::ranges::replace(package, '/', '.');
+    }
+    std::string file(group);
+    file.append(group.empty() ? "" : "/").append(option);
+    if (!file.ends_with(".yaml") && !file.ends_with(".yml")) file += ".yaml";
+    return HydraDefault{.file = std::move(file), .package = std::move(package)};
+}
+
+std::string_view file_of_default(std::string_view name) {
+    constexpr std::string_view kList = ".defaults.";
+    const std::size_t at = name.rfind(kList);
+    if (at == std::string_view::npos) return {};
+    const std::string_view file = name.substr(0, at), number = name.substr(at + kList.size());
+    const bool is_file = file.ends_with(".yaml") || file.ends_with(".yml");
+    return is_file && number.find_first_not_of("0123456789") == std::string_view::npos ? file
+                                                                                       : std::string_view();
+}
+
+bool instantiates(const Call& call) {
+    const std::string_view name = call.name.str();
+    return !call.args.empty() && name.starts_with("hydra.") && last_part(name) == "instantiate";
 }
 
 }  // namespace mp::lint::python

@@ -2,6 +2,7 @@
 
 // How Python code loads a YAML or JSON file, and how it reads what the file holds.
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -27,5 +28,19 @@ bool names_own_file(const Operand&);
 // The file that `@hydra.main(config_path="conf", config_name="train")` loads for the first parameter:
 // "conf/train.yaml". Empty without such a decorator.
 std::string hydra_file(const Function&);
+
+// One item of the list `defaults` of a file that Hydra composes: "_self_", "base", "model=net", "/db@backup=mysql".
+struct HydraDefault {
+    bool is_self = false;
+    std::string file{};  // "model/net.yaml", from the folder of the file or, with a group's "/", from above
+    std::string package{};  // what its keys are put below: "model"; "_global_": nothing
+};
+// Nothing for an item that a run decides: "model=${name}".
+std::optional<HydraDefault> hydra_default(std::string_view item);
+// "/a/c.yaml" for the name of such an item, "/a/c.yaml.defaults.0"; empty for other names.
+std::string_view file_of_default(std::string_view name);
+
+// Hydra makes what a configuration names under `_target_`: hydra.utils.instantiate(cfg.model).
+bool instantiates(const Call&);
 
 }  // namespace mp::lint::python

@@ -88,6 +88,16 @@ TEST(ConfigFiles, NamesOfConfigurationsAreFound) {
                                   "settings.json", "/data/l.txt", "a.yaml", "b.yaml", "conf/train.yaml"}));
 }
 
+TEST(ConfigFiles, AConfigurationNamesTheFilesOfItsDefaults) {
+    const Unit unit =
+        extract_config({.path = "/a/c.yaml",
+                        .module = "",
+                        .text = "defaults: [_self_, base, {/db@_global_: my.yaml}, {override a/b: x},"
+                                "{optional o: p}, {q: '${r}'}, {s: null}]\nother: data.yaml\n"});
+    EXPECT_EQ(configuration_files(unit),
+              (std::vector<std::string>{"base.yaml", "db/my.yaml", "a/b/x.yaml", "o/p.yaml"}));
+}
+
 TEST(ConfigFiles, CodeThatLoadsJsonNamesEachJsonFile) {
     const std::string open = "    call 1:1 open args=[{object constant=\"'run.json'\"}]\n";
     const std::string start = "unit a.py language=python\n  func 1:1 m.<module> kind=python\n";

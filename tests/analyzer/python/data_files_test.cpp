@@ -46,6 +46,18 @@ TEST(DataFiles, AmbiguousAndUnnamedValuesAreLeftOut) {
     EXPECT_EQ(values("c.yaml", "a: !make {b: 1}\nc: !path x\nd: 4\n"), "3:4 c.yaml.d=4\n0:0 c.yaml\n");
 }
 
+TEST(DataFiles, DefaultsOfHydraHaveNumbers) {
+    EXPECT_EQ(
+        values("/a/c.yaml",
+               "# a comment\n# @package _global_\ndefaults:\n  - base\n  - model: net\n  - /a@b: [x, y]\n"
+               "  - db: null\n  - {a: {b: c}}\nd: 4\n"),
+        "4:5 /a/c.yaml.defaults.0='base'\n5:12 /a/c.yaml.defaults.1='model=net'\n"
+        "6:12 /a/c.yaml.defaults.2='/a@b=x'\n6:15 /a/c.yaml.defaults.3='/a@b=y'\n"
+        "0:0 /a/c.yaml@package='_global_'\n9:4 /a/c.yaml.d=4\n0:0 /a/c.yaml\n");
+    EXPECT_EQ(values("c.yaml", "a: 1\n# @package _global_\ndefaults: {b: c}\n"),
+              "1:4 c.yaml.a=1\n3:15 c.yaml.defaults.b='c'\n0:0 c.yaml.defaults\n0:0 c.yaml\n");
+}
+
 TEST(DataFiles, DataIsNotConfiguration) {
     EXPECT_EQ(values("c.json", "[1, 2]"), "");
     EXPECT_EQ(values("c.json", "{\"a\": 1"), "");
