@@ -14,6 +14,13 @@ namespace mp::lint {
 
 using namespace clang;
 
+// exp(x), __expf(x), hexp(x), exp2f(x)
+static bool is_exponential(Term t) {
+    const auto* call = t ? dyn_cast<CallExpr>(t.expr) : nullptr;
+    const FunctionDecl* callee = call ? call->getDirectCallee() : nullptr;
+    return callee && callee->getIdentifier() && callee->getName().contains("exp");
+}
+
 Step Flow::step_of(const Write& write, const Frame* frame, const Stmt* site, const CallExpr* call) const {
     Step step;
     step.site = site, step.write = &write, step.frame = frame, step.call = call;
@@ -187,6 +194,43 @@ std::vector<const Step*> Flow::written_out_trees() const {
     return out;
 }
 
+// `v`, or `v * exp(old_max - new_max)`, the running sum of a softmax.
+bool Flow::keeps_old(const Summand& s, Term place) const {
+    const auto is_place = [&](Term t) { return terms.same(t, place) || terms.same(terms.resolve(t), place); };
+    if (s.negative) return false;
+    if (s.factors.empty()) return is_place(s.term);
+    return std::ranges::count_if(s.factors, is_place) == 1 && std::ranges::all_of(s.factors, [&](Term f) {
+               return is_place(f) || is_exponential(terms.resolve(f));
+           });
+}
+
+// float v = half_sum; v += x; half_sum = v: the summands of `v`, which each round of the loop makes anew.
+std::vector<Summand> Flow::summands_through_locals(Term value, const std::vector<const Stmt*>& loops) const {
+    std::vector<Summand> out;
+    for (const Summand& s : terms.summands(value)) {
+        const Term t = terms.resolve(s.term);
+        const auto* ref = t && s.factors.empty() && !s.negative ? dyn_cast<DeclRefExpr>(t.expr) : nullptr;
+        const auto* variable = ref ? dyn_cast<VarDecl>(ref->getDecl()) : nullptr;
+        const Body& body = terms.body_of(t.frame);
+        const Stmt* declared = variable ? body.declared_at(variable) : nullptr;
+        const bool is_made_anew = declared && !loops.empty() && body.contains(loops.front(), declared) &&
+                                  std::ranges::all_of(body.writes_to(variable), [](const Write* w) {
+                                      return w->value && w->kind <= WriteKind::add;
+                                  });
+        if (!is_made_anew) {
+            const bool is_sum = t && s.factors.empty() && !s.negative && t.expr != s.term.expr;
+            const std::vector<Summand> opened = is_sum ? terms.summands(t) : std::vector<Summand>{s};
+            out.insert(out.end(), opened.begin(), opened.end());
+            continue;
+        }
+        for (const Write* w : body.writes_to(variable)) {
+            const std::vector<Summand> opened = terms.summands({w->value, t.frame});
+            out.insert(out.end(), opened.begin(), opened.end());
+        }
+    }
+    return out;
+}
+
 std::optional<Accumulate> Flow::accumulate(const Step& step) const {
     if (!step.value) return std::nullopt;
     Accumulate found;
@@ -202,9 +246,12 @@ std::optional<Accumulate> Flow::accumulate(const Step& step) const {
         return found;
     }
     found.added = terms.summands(step.value);
-    const auto self = std::ranges::find_if(found.added, [&](const Summand& s) {
-        return !s.negative && s.factors.empty() && terms.same(s.term, step.target);
-    });
+    const auto is_old = [&](const Summand& s) { return keeps_old(s, step.target); };
+    auto self = std::ranges::find_if(found.added, is_old);
+    if (self == found.added.end() && is_low_precision_value(step.target)) {
+        found.added = summands_through_locals(step.value, terms.body_of(step.at).loops_around(step.site));
+        self = std::ranges::find_if(found.added, is_old);
+    }
     if (self == found.added.end()) return std::nullopt;
     found.added.erase(self);
     if (found.added.empty()) return std::nullopt;

@@ -102,6 +102,17 @@ bool is_complement(const Terms& terms, const Expr* e) {
     return a.kind == Arithmetic::subtract && terms.number(a.args[0]) == 1.0;
 }
 
+// What guards a division somewhere: Loss(__float2half(1e-7)), with a parameter `epsilon`.
+bool is_epsilon(const FunctionDecl& callee, unsigned index) {
+    return index < callee.getNumParams() && callee.getParamDecl(index)->getName().contains_insensitive("eps");
+}
+
+bool is_epsilon(const CXXConstructExpr& construct, const Stmt* argument) {
+    for (unsigned i = 0; i < construct.getNumArgs(); ++i)
+        if (construct.getArg(i) == argument) return is_epsilon(*construct.getConstructor(), i);
+    return false;
+}
+
 }  // namespace
 
 Role Flow::role_of(const Body& body, const Expr& e, unsigned depth) const {
@@ -113,6 +124,7 @@ Role Flow::role_of(const Body& body, const Expr& e, unsigned depth) const {
         const auto* construct = dyn_cast<CXXConstructExpr>(up);
         const auto* call = dyn_cast<CallExpr>(up);
         const FunctionDecl* callee = call ? call->getDirectCallee() : nullptr;
+        if (construct && is_epsilon(*construct, child)) return Role::added;
         const bool passes = isa<ParenExpr, CastExpr, FullExpr, MaterializeTemporaryExpr, CXXBindTemporaryExpr,
                                 InitListExpr, SubstNonTypeTemplateParmExpr>(up) ||
                             (unary && (unary->getOpcode() == UO_Minus || unary->getOpcode() == UO_Plus)) ||
@@ -193,8 +205,10 @@ Role Flow::role_of_argument(const Body& body, const CallExpr& call, const Expr& 
     if (finds_extreme(*callee, 0)) return Role::max_identity;
     // Otherwise the use of the parameter inside the helper decides.
     const Frame* frame = depth < kDeepest ? terms.enter(call, nullptr) : nullptr;
-    if (!frame || index >= frame->callee->getNumParams() || frame->body == &body) return Role::none;
-    return role_of_variable(*frame->body, *frame->callee->getParamDecl(index), depth + 2);
+    const Role named = is_epsilon(*callee, index) ? Role::added : Role::none;
+    if (!frame || index >= frame->callee->getNumParams() || frame->body == &body) return named;
+    const Role used_as = role_of_variable(*frame->body, *frame->callee->getParamDecl(index), depth + 2);
+    return used_as == Role::none ? named : used_as;
 }
 
 Role Flow::role_of_variable(const Body& body, const VarDecl& variable, unsigned depth) const {

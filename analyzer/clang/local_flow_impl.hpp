@@ -63,6 +63,9 @@ struct Flow {
                               const Frame* outer);
     void collect_library_store(const clang::CallExpr&);
     std::optional<Accumulate> accumulate(const Step&) const;
+    bool keeps_old(const Summand&, Term place) const;
+    std::vector<Summand> summands_through_locals(Term value,
+                                                 const std::vector<const clang::Stmt*>& loops) const;
     std::optional<AccumulateOp> extreme(const Step&) const;
     bool is_tree_step(const Step&, const std::vector<Summand>& added) const;
     // Steps of a tree that is written out: s[t] += s[t + 32]; s[t] += s[t + 16]; ...

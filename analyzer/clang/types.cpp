@@ -135,17 +135,62 @@ const clang::NamespaceDecl* enclosing_namespace(const clang::Decl& decl) {
     return space;
 }
 
+// Whether the type is the record, or the template of which it is an instance: const vec<T, N>&
+bool is_of(clang::QualType type, const clang::CXXRecordDecl& record) {
+    const clang::Type* t = type.getNonReferenceType().getTypePtr();
+    if (t->getAsCXXRecordDecl())
+        return t->getAsCXXRecordDecl()->getCanonicalDecl() == record.getCanonicalDecl();
+    const auto* instance = llvm::dyn_cast<clang::ClassTemplateSpecializationDecl>(&record);
+    const auto* written = t->getAs<clang::TemplateSpecializationType>();
+    return instance && written &&
+           written->getTemplateName().getAsTemplateDecl() == instance->getSpecializedTemplate();
+}
+
+// An operator + or += for the class: a member, or a function beside it.
+bool can_be_added(const clang::CXXRecordDecl& record) {
+    for (const auto kind : {clang::OO_Plus, clang::OO_PlusEqual}) {
+        const auto name = record.getASTContext().DeclarationNames.getCXXOperatorName(kind);
+        if (!record.lookup(name).empty()) return true;
+        for (const clang::NamedDecl* found : record.getDeclContext()->getRedeclContext()->lookup(name)) {
+            const auto* function = found->getAsFunction();
+            if (function && function->getNumParams() > 0 &&
+                is_of(function->getParamDecl(0)->getType(), record))
+                return true;
+        }
+    }
+    return false;
+}
+
+// A program's own vector of halves, which can be added and has nothing else in it: struct half4 { half2 x, y; }
+std::optional<ElementType> own_vector(const clang::RecordDecl& declared) {
+    const auto* record = llvm::dyn_cast_or_null<clang::CXXRecordDecl>(declared.getDefinition());
+    if (!record || record->isUnion() || record->isDependentType() || record->getNumBases() != 0)
+        return std::nullopt;
+    DType common = DType::unknown;
+    for (const clang::FieldDecl* field : record->fields()) {
+        const ElementType element = element_type(field->getType());
+        if (!is_low_precision(element.dtype) || element.shape == Shape::pointer) return std::nullopt;
+        if (common != DType::unknown && element.dtype != common) return std::nullopt;
+        common = element.dtype;
+    }
+    const clang::SourceManager& sources = record->getASTContext().getSourceManager();
+    const bool is_own = common != DType::unknown && !sources.isInSystemHeader(record->getLocation());
+    return is_own && can_be_added(*record) ? std::optional(vec(common)) : std::nullopt;
+}
+
 ElementType record_type(const clang::RecordDecl& record) {
     constexpr ElementType kObject{DType::unknown, Shape::object};
     const clang::IdentifierInfo* id = record.getIdentifier();
     if (!id) return kObject;
     const clang::NamespaceDecl* space = enclosing_namespace(record);
-    if (!space) {
-        if (!record.getDeclContext()->getRedeclContext()->isFileContext()) return kObject;
-        if (const auto known = global_class(id->getName())) return *known;
-        return vector_class(id->getName()).value_or(kObject);
-    }
-    return scoped_class(space->getName(), id->getName()).value_or(kObject);
+    std::optional<ElementType> known;
+    if (space)
+        known = scoped_class(space->getName(), id->getName());
+    else if (record.getDeclContext()->getRedeclContext()->isFileContext())
+        known = global_class(id->getName());
+    if (!known && !space) known = vector_class(id->getName());
+    if (!known) known = own_vector(record);
+    return known.value_or(kObject);
 }
 
 ElementType value_type(const clang::Type& type) {

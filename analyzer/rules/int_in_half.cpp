@@ -79,7 +79,7 @@ void check(const RuleContext& context, Findings& out) {
     for_each(context, &Function::casts, [&](const Function& f, const Cast& cast) {
         if (!is_low_precision(cast.to)) return;
         const Cast* from = integer_source(f, cast);
-        if (!from) return;
+        if (!from || from->form == CastForm::reinterpret) return;  // bits, and no number
         const auto value = number_of(from->source);
         if (value && is_exact_or_overflows(cast, *value)) return;
         const auto severity = value ? std::optional(Severity::warning) : severity_of(f, cast, *from);

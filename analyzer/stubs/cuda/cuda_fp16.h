@@ -49,4 +49,6 @@ typedef __half2 half2;
 #define CUDART_NAN_FP16 __ushort_as_half((unsigned short)0x7fffu)
 #define CUDART_MAX_NORMAL_FP16 __ushort_as_half((unsigned short)0x7bffu)
 #define CUDART_ONE_FP16 __ushort_as_half((unsigned short)0x3c00u)
+#define CUDART_MIN_DENORM_FP16 __ushort_as_half((unsigned short)0x0001u)
+#define CUDART_NEG_ZERO_FP16 __ushort_as_half((unsigned short)0x8000u)
 #define CUDART_ZERO_FP16 __ushort_as_half((unsigned short)0x0000u)

@@ -47,6 +47,19 @@ TEST(Types, AClassOfTheSameNameElsewhereIsAnObject) {
     expect("Wrapper", DType::unknown, Shape::object, "struct Wrapper { __half h; };");
 }
 
+TEST(Types, AVectorOfHalvesThatCanBeAddedIsOne) {
+    expect("Own", DType::fp16, Shape::vec, "struct Own { __half2 x, y; Own& operator+=(const Own&); };");
+    expect("Free", DType::fp16, Shape::vec,
+           "struct Free { __half v[8]; }; Free operator+(Free, const Free&);");
+    expect("T<4>", DType::fp16, Shape::vec,
+           "template <int N> struct T { __half v[N]; }; template <int N> T<N> operator+(const T<N>&, T<N>);");
+    expect("Other", DType::unknown, Shape::object,
+           "struct B {}; struct Other { __half v[8]; }; B operator+(B, B);");
+    expect("Mixed", DType::unknown, Shape::object,
+           "struct Mixed { __half x; float y; Mixed operator+(const Mixed&); };");
+    expect("Held", DType::unknown, Shape::object, "struct Held { __half* p; Held operator+(int); };");
+}
+
 TEST(Types, BuiltinsPointersArraysAndVectors) {
     expect("float", DType::fp32, Shape::scalar);
     expect("const double*", DType::fp64, Shape::pointer);
