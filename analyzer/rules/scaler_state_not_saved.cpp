@@ -75,8 +75,8 @@ bool is_never_passed(const RuleContext& context, const Function& f, const Call& 
 struct States {
     bool saves_scaler = false;
     bool loads_scaler = false;
-    std::vector<const Function*> loading;  // the optimizer's
-    const Function* saving = nullptr;      // the scaler's
+    std::vector<Site> loading;         // the optimizer's
+    const Function* saving = nullptr;  // the scaler's
     const Call* saved = nullptr;
 };
 
@@ -99,7 +99,7 @@ States states_of(const RuleContext& context, const Function& user) {
             found.loads_scaler = true;
         else if (protocol.roles().is_optimizer(f, c) && !is_unused_helper(context, f, user) &&
                  !is_never_passed(context, f, c))
-            found.loading.push_back(&f);
+            found.loading.push_back({&f, static_cast<std::int32_t>(&c - f.calls.data())});
     });
     return found;
 }
@@ -107,9 +107,10 @@ States states_of(const RuleContext& context, const Function& user) {
 // A program whose file saves an optimizer too loads its own checkpoints, not those of another program's file.
 bool is_read_by_another(const RuleContext& context, const States& states) {
     const Protocol& protocol = protocol_of(context);
-    return std::ranges::all_of(states.loading, [&](const Function* loads) {
-        return loads->span.file != states.saving->span.file &&
-               std::ranges::any_of(functions_of(context.program, loads->span.file), [&](const Function* f) {
+    return std::ranges::all_of(states.loading, [&](const Site& loads) {
+        const Symbol file = loads.function->span.file;
+        return file != states.saving->span.file &&
+               std::ranges::any_of(functions_of(context.program, file), [&](const Function* f) {
                    return std::ranges::any_of(f->calls, [&](const Call& c) {
                        return c.kind == CallKind::method && gives_state(c.name.str()) &&
                               protocol.roles().is_optimizer(*f, c);
@@ -124,19 +125,6 @@ bool scales_a_loss(const Program& program) {
     bool found = false;
     for_each_call(program, last_part_in(kScale),
                   [&](const Function&, const Call& c) { found = found || c.kind == CallKind::method; });
-    return found;
-}
-
-// The file's regions are bf16, which has the range of fp32: there a scale does nothing.
-bool has_bf16_regions_alone(const Program& program, Symbol file) {
-    bool found = false;
-    for (const Function* f : functions_of(program, file))
-        for (const Call& call : f->calls) {
-            const auto region = autocast_call(call);
-            if (!region || call.kind != CallKind::constructor || is_disabled(*region)) continue;
-            if (region_dtype(*region) != DType::bf16) return false;
-            found = true;
-        }
     return found;
 }
 
@@ -198,7 +186,7 @@ void check_loads(const RuleContext& context, Findings& out) {
               .span = states.saved->span,
               .message = "the scaler's state is saved and never loaded, the optimizer's is",
               .fix = "call load_state_dict of the scaler where the checkpoint is read",
-              .notes = {},
+              .notes = {{states.loading.front().call().span, "the optimizer's state is loaded here"}},
               .function = {}},
              out);
     }
