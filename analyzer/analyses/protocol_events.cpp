@@ -26,7 +26,8 @@ enum Method : std::uint32_t {
 
 std::uint32_t method_bit(std::string_view leaf) {
     if (leaf == "scale") return kScale;
-    if (leaf == "unscale_" || leaf == "unscale" || leaf == "unscale_gradients") return kUnscale;
+    if (leaf.starts_with("unscale"))
+        return kUnscale;  // unscale_, unscale_gradients; a parameter's, in own scalers
     if (leaf == "step") return kStep;
     if (leaf == "update") return kUpdate;
     if (leaf == "zero_grad") return kZeroGrad;

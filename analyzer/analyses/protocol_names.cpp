@@ -232,7 +232,8 @@ Paths::Bindings Paths::bind(Frame& frame, const Call& call, const Function& call
     std::size_t arg = !python && call.kind == CallKind::method ? 1 : 0;
     std::size_t param = python && call.kind == CallKind::constructor ? 1 : 0;
     if (python && !has_unpacked(call))
-        for (std::size_t i = param; i < bound.size(); ++i) bound[i].omitted = true;
+        for (std::size_t i = param; i < bound.size(); ++i)
+            bound[i] = {{}, callee.params[i].constant, {}, true};
     for (; arg < call.args.size(); ++arg) {
         const Operand& a = call.args[arg];
         const std::string_view keyword = a.keyword.str();

@@ -67,6 +67,7 @@ bool is_plain_default(Node value) {
         case Kind::string:
         case Kind::true_:
         case Kind::false_:
+        case Kind::none:
             return true;
         case Kind::attribute:
             return is_plain_default(value.part(Part::object));

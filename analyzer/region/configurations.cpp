@@ -93,8 +93,7 @@ Configurations::Value Configurations::find(Symbol mapping, std::string_view key)
             const std::string_view first = std::string_view(layer->below).substr(0, layer->below.find('.'));
             if (first != key) continue;
             const std::string_view rest = std::string_view(layer->below).substr(first.size());
-            parts.push_back(
-                {layer->mapping, std::string(rest.substr(rest.empty() ? 0 : 1)), layer->assumed});
+            parts.push_back({layer->mapping, std::string(rest.substr(rest.empty() ? 0 : 1)), layer->assumed});
             if (!function) function = finder_.read(layer->mapping, {}).bound.function;
             continue;
         }

@@ -1,6 +1,7 @@
 // MP203 clip-before-unscale
 //
-// What   Gradients of a scaled loss are clipped before the scaler divides them by its scale.
+// What   Gradients of a scaled loss are clipped before the scaler divides them by its scale, or before
+//        backward has made any.
 // Why    With a scale of 65536 every norm is 65536 times too large: clipping at 1.0 leaves
 //        gradients that are almost zero once they are unscaled, or cuts all of them.
 // Fix    scaler.unscale_(optimizer) before the clip; in Lightning the clip goes into on_before_optimizer_step.
@@ -13,6 +14,7 @@
 #include <algorithm>
 #include <array>
 
+#include "analyzer/analyses/autocast_calls.hpp"
 #include "analyzer/analyses/control_flow.hpp"
 #include "analyzer/analyses/engines.hpp"
 #include "analyzer/analyses/gradient_hooks.hpp"
@@ -73,28 +75,69 @@ Finding finding_of(const RuleContext& context, const Violation& v) {
     return made;
 }
 
-// `update()` clips and steps through the scaler, and who calls backward is not seen: a library's trainer. The step
-// unscales only because nothing did before, so the clip saw scaled gradients.
+// The first call of this kind from `from` on; nullptr: there is none.
+const Call* find_event(const Protocol& protocol, const Function& f, const Call* from, EventKind kind) {
+    const Call* const end = f.calls.data() + f.calls.size();
+    const Call* const found =
+        std::find_if(from, end, [&](const Call& c) { return protocol.roles().event(f, c).kind == kind; });
+    return found == end ? nullptr : found;
+}
+
+// `update()` clips and then unscales or steps through the scaler, and who calls backward is not seen: a library's
+// trainer, or autograd, which runs a hook. The step unscales only because nothing did before.
 void check_update(const RuleContext& context, const Protocol& protocol, const Function& f, Findings& out) {
     const EventMask here = protocol.mask(f);
-    const EventMask wanted = mask_of(EventKind::clip) | mask_of(EventKind::scaler_step);
-    if ((here & wanted) != wanted || (here & mask_of(EventKind::backward))) return;
-    const auto find = [&](const Call* from, EventKind kind) {
-        return std::find_if(from, f.calls.data() + f.calls.size(),
-                            [&](const Call& c) { return protocol.roles().event(f, c).kind == kind; });
-    };
-    const Call* const end = f.calls.data() + f.calls.size();
-    const Call* const clip = find(f.calls.data(), EventKind::clip);
-    const Call* const step = find(clip, EventKind::scaler_step);
-    if (clip == end || step == end || only_measures(*clip) || !reaches(f, clip->block, step->block)) return;
+    if (!(here & mask_of(EventKind::clip)) || (here & mask_of(EventKind::backward))) return;
+    const Call* const clip = find_event(protocol, f, f.calls.data(), EventKind::clip);
+    if (!clip || only_measures(*clip)) return;
+    const Call* const step = find_event(protocol, f, clip, EventKind::scaler_step);
+    const Call* const unscale = find_event(protocol, f, clip, EventKind::unscale);
+    const Call* const after = unscale ? unscale : step;
+    const bool is_first = find_event(protocol, f, f.calls.data(), EventKind::unscale) == unscale;
+    if (!after || !is_first || !reaches(f, clip->block, after->block)) return;
     emit(context, f,
          {.rule = "MP203",
           .severity = Severity::warning,
           .span = clip->span,
-          .message = "gradients are clipped before the scaler's step, which unscales them: no code of the "
-                     "program calls unscale_",
+          .message =
+              unscale ? "gradients are clipped before the scaler unscales them"
+                      : "gradients are clipped before the scaler's step, which unscales them: no code of the "
+                        "program calls unscale_",
           .fix = "call unscale_ of the scaler with the optimizer before the clip",
-          .notes = {{step->span, "the scaler steps here"}},
+          .notes = {{after->span, unscale ? "the scaler unscales here" : "the scaler steps here"}},
+          .function = {}},
+         out);
+}
+
+// zero_grad(), clip, backward: there is no gradient to clip, and those of the scaled loss are never clipped.
+void check_order(const RuleContext& context, const Protocol& protocol, const Function& f, Findings& out) {
+    constexpr EventMask kWanted =
+        mask_of(EventKind::clip) | mask_of(EventKind::backward) | mask_of(EventKind::zero_grad);
+    if ((protocol.mask(f) & kWanted) != kWanted) return;
+    const Call* const clip = find_event(protocol, f, f.calls.data(), EventKind::clip);
+    const Call* const step = find_event(protocol, f, f.calls.data(), EventKind::scaler_step);
+    if (!clip || !step || find_event(protocol, f, clip + 1, EventKind::clip)) return;
+    const Call* last = nullptr;
+    for (const Call& call : f.calls) {
+        const Function* const callee = context.program.definition(call.callee);
+        if (callee && (protocol.mask(*callee) & kWanted)) return;  // in an order that is not seen here
+        if (protocol.roles().event(f, call).kind != EventKind::backward) continue;
+        const Reached reached = calls_until(
+            f, static_cast<std::size_t>(&call - f.calls.data()),
+            [&](const Call& c) { return protocol.roles().event(f, c).kind == EventKind::zero_grad; });
+        if (std::ranges::find(reached.calls, static_cast<std::size_t>(clip - f.calls.data())) !=
+            reached.calls.end())
+            return;
+        last = &call;
+    }
+    if (!last || !reaches(f, clip->block, last->block)) return;
+    emit(context, f,
+         {.rule = "MP203",
+          .severity = Severity::warning,
+          .span = clip->span,
+          .message = "the clip runs before backward, when there are no gradients: nothing is clipped",
+          .fix = "after backward call unscale_ of the scaler with the optimizer, then clip",
+          .notes = {{last->span, "the gradients are made here"}},
           .function = {}},
          out);
 }
@@ -193,10 +236,14 @@ void check(const RuleContext& context, Findings& out) {
         emit(context, *v.at.function, finding_of(context, v), out);
     const Protocol& protocol = protocol_of(context);
     const auto functions = context.program.functions();
-    if (std::ranges::any_of(functions, [&](const Function* f) { return unscales(protocol, *f); })) return;
-    for (const Function* f : functions)
-        if (is_python(*f) && context.program.callers(f->usr).empty())
-            check_update(context, protocol, *f, out);
+    const bool unscales_anywhere =
+        std::ranges::any_of(functions, [&](const Function* f) { return unscales(protocol, *f); });
+    for (const Function* f : functions) {
+        if (!is_python(*f)) continue;
+        check_order(context, protocol, *f, out);
+        const bool is_known = unscales_anywhere && !unscales(protocol, *f);
+        if (!is_known && context.program.callers(f->usr).empty()) check_update(context, protocol, *f, out);
+    }
 }
 
 }  // namespace

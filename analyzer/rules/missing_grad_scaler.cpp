@@ -120,6 +120,17 @@ void check_kernels(const RuleContext& context, Findings& out) {
     });
 }
 
+// Where the dtype of the region is written, when that is not the line of the region: ctx = autocast(..., dtype=...)
+void add_dtype(std::vector<Note>& notes, const Site& region) {
+    if (!region.known()) return;
+    for (const Operand& o : region.call().args) {
+        const bool elsewhere =
+            o.span.line != region.call().span.line || o.span.file != region.call().span.file;
+        if (o.keyword.str() == "dtype" && o.span.line != 0 && elsewhere)
+            notes.push_back({o.span, "its dtype is given here"});
+    }
+}
+
 void check(const RuleContext& context, Findings& out) {
     if (context.inference) return;
     check_kernels(context, out);
@@ -141,6 +152,7 @@ void check(const RuleContext& context, Findings& out) {
                      .notes = {},
                      .function = {}};
         add_note(made.notes, cause.region, "the fp16 region opens here");
+        add_dtype(made.notes, cause.region);
         add_note(made.notes, v.after,
                  is_off ? "the optimizer steps here, and the scaler is switched off where it is made"
                         : "the optimizer steps here");

@@ -8,8 +8,8 @@ namespace {
 // A file under /w/conf. Entries are "key=value"; "key" alone is a mapping.
 std::string file(const std::string& name, const std::vector<std::string>& entries) {
     const std::string path = "/w/conf/" + name;
-    std::string text = "unit " + path + " language=python\n  func 1:1 <file> usr=" + path +
-                       ":<file> kind=python\n";
+    std::string text =
+        "unit " + path + " language=python\n  func 1:1 <file> usr=" + path + ":<file> kind=python\n";
     const auto define = [&](const std::string& key, const std::string& value) {
         text += "    define 1:1 " + path + key + " value.shape=object " + value + "\n";
     };
@@ -60,7 +60,8 @@ private:
     Configurations all_;
 };
 
-const std::string kGpu = file("trainer/gpu.yaml", {"kind=gpu", "precision=16-mixed", "plugin", "plugin.name=amp"});
+const std::string kGpu =
+    file("trainer/gpu.yaml", {"kind=gpu", "precision=16-mixed", "plugin", "plugin.name=amp"});
 
 TEST(Configurations, AFileWithoutDefaultsIsItself) {
     Composed plain({file("train.yaml", {"a", "a.b=c"})});
@@ -70,7 +71,8 @@ TEST(Configurations, AFileWithoutDefaultsIsItself) {
 }
 
 TEST(Configurations, AGroupStandsBelowItsNameAndIsMerged) {
-    Composed all({file("train.yaml", {"defaults.0=trainer=gpu", "trainer", "trainer.kind=tpu", "seed=1"}), kGpu});
+    Composed all(
+        {file("train.yaml", {"defaults.0=trainer=gpu", "trainer", "trainer.kind=tpu", "seed=1"}), kGpu});
     EXPECT_EQ(all["trainer.kind"], "'tpu'");
     EXPECT_EQ(all["trainer.precision"], "'16-mixed'?");
     EXPECT_EQ(all["trainer"], "{kind precision plugin}");
@@ -80,8 +82,9 @@ TEST(Configurations, AGroupStandsBelowItsNameAndIsMerged) {
 }
 
 TEST(Configurations, TheLaterOfTwoWins) {
-    Composed before({file("train.yaml", {"defaults.0=_self_", "defaults.1=trainer=gpu", "trainer", "trainer.kind=tpu"}),
-                     kGpu});
+    Composed before(
+        {file("train.yaml", {"defaults.0=_self_", "defaults.1=trainer=gpu", "trainer", "trainer.kind=tpu"}),
+         kGpu});
     EXPECT_EQ(before["trainer.kind"], "'gpu'?");
     Composed replaced({file("train.yaml", {"defaults.0=trainer=gpu", "trainer=none"}), kGpu});
     EXPECT_EQ(replaced["trainer"], "'none'");
@@ -102,7 +105,8 @@ TEST(Configurations, FilesOfAGroupHaveDefaultsAndPackages) {
 }
 
 TEST(Configurations, AReferenceToAnotherKeyIsFollowed) {
-    Composed all({file("train.yaml", {"a=${b.c}", "b", "b.c=x", "d=${b}-y", "e=${oc.env:HOME}", "f=${f}", "g=${h}"})});
+    Composed all(
+        {file("train.yaml", {"a=${b.c}", "b", "b.c=x", "d=${b}-y", "e=${oc.env:HOME}", "f=${f}", "g=${h}"})});
     EXPECT_EQ(all["a"], "'x'");
     for (const char* unknown : {"d", "e", "f", "g"}) EXPECT_EQ(all[unknown], "") << unknown;
 }
