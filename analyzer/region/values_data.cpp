@@ -1,6 +1,7 @@
 // What code reads from the YAML and JSON files that it loads by name.
 
 #include <algorithm>
+#include <charconv>
 #include <string>
 
 #include "analyzer/python/library/data_calls.hpp"
@@ -150,6 +151,11 @@ Values::Place Values::entry_of(const Object& table, const Known& key) {
     if (text.empty()) return {};
     if (!table.data.empty()) return data_member(table, text);
     if (!table.made || !is_display(*table.made)) return {};
+    // `dtype` of dtype, device = choose(), which returns a tuple
+    std::size_t at = 0;
+    if (std::from_chars(text.data(), text.data() + text.size(), at).ptr == text.data() + text.size())
+        if (const Operand* item = item_of_display(*table.made, at))
+            return {table.function, item, table.assumed};
     for (const Operand& entry : table.made->args) {
         if (entry.keyword.str().starts_with('*')) return {};
         if (entry.keyword.str() == text) return {table.function, &entry, table.assumed};

@@ -95,6 +95,8 @@ private:
         if (left == 0) return {};
         const Call* call = call_of(f, operand);
         if (const Factor standard = of_option(f, operand, keeps, left); standard.value) return standard;
+        if (const Factor last = call && keeps ? after_warm_up(f, *call, left) : Factor{}; last.value)
+            return last;
         const bool subtracts = call && (call->op.name() == "sub" || leaf(call->name.str()) == "__sub__");
         if (subtracts && call->args.size() == 2 && number_of(call->args[0]) == 1.0) {
             const Factor rest = factor(f, call->args[1], !keeps, left - 1);
@@ -105,7 +107,46 @@ private:
             const Factor kept = value ? factor(*init, *value, keeps, left - 1) : Factor{};
             return {kept.value, true};
         }
+        if (operand.param == kNone && f.kind == FunctionKind::lambda) return captured(f, operand, keeps);
         return passed(f, operand.param, keeps);
+    }
+
+    // The decay that a warm-up ends with: min(decay, (1 + n) / (10 + n)), decay * (1 - exp(-n / 2000)), or what a
+    // function of the program returns.
+    Factor after_warm_up(const Function& f, const Call& call, int left) const {
+        const auto known_in = [&](std::span<const Operand> operands) {
+            for (const Operand& o : operands)
+                if (const Factor found = factor(f, o, true, left - 1); found.value)
+                    return Factor{found.value, true};
+            return Factor{};
+        };
+        if (call.name.str() == "min") return known_in(call.args);
+        const bool is_product = call.op.name() == "mul" || leaf(call.name.str()) == "__mul__";
+        if (is_product && std::ranges::any_of(call.args, [&](const Operand& o) { return nears_1(f, o); }))
+            return known_in(call.args);
+        const Function* callee = program_.definition(call.callee);
+        if (!callee || callee->returned.size() != 1 || call.kind == CallKind::constructor) return {};
+        return {factor(*callee, callee->returned.front(), true, left - 1).value, true};
+    }
+
+    // 1 - math.exp(-x)
+    static bool nears_1(const Function& f, const Operand& operand) {
+        const Call* difference = call_of(f, operand);
+        const bool subtracts =
+            difference && (difference->op.name() == "sub" || leaf(difference->name.str()) == "__sub__");
+        if (!subtracts || difference->args.size() != 2 || number_of(difference->args[0]) != 1.0) return false;
+        const Call* power = call_of(f, difference->args[1]);
+        return power && leaf(power->name.str()) == "exp";
+    }
+
+    // `decay` of the function in which a lambda is written.
+    Factor captured(const Function& lambda, const Operand& operand, bool keeps) const {
+        const std::string_view usr = lambda.usr.str();
+        const Function* outer = program_.definition(Symbol(usr.substr(0, usr.rfind(".<lambda"))));
+        if (!outer) return {};
+        const auto param = std::ranges::find(outer->params, operand.name, &Parameter::name);
+        if (param == outer->params.end()) return {};
+        return passed(*outer, static_cast<std::int32_t>(param - outer->params.begin()), keeps);
     }
 
     // group["beta2"], and `beta2` of `beta1, beta2 = group["betas"]`, in a method of an optimizer: of the defaults

@@ -71,7 +71,8 @@ void check_scaler(const RuleContext& context, const MadeScaler& scaler, Findings
     const Call& made = *scaler.call;
     const Call* const step = step_of(protocol_of(context), scaler);
     if (!step || takes_state(scaler) || is_trial(context, f, made)) return;
-    if (!ControlFlow(f).dominates(made.block, step->block)) return;  // if scaler is None: scaler = GradScaler()
+    if (!ControlFlow(f).dominates(made.block, step->block))
+        return;  // if scaler is None: scaler = GradScaler()
     const Call* repeated = nullptr;
     if (made.loop_depth == 0) {
         if (is_kept(f, step->args[1], 0)) repeated = repeated_call(context, f, step->args[1]);
@@ -80,15 +81,16 @@ void check_scaler(const RuleContext& context, const MadeScaler& scaler, Findings
         return;
     }
     const bool is_of_step = step->loop_depth == made.loop_depth;
-    const bool matters = scaler.enabled.always == Switch::on &&
-                         !has_bf16_regions_alone(context.program, f.span.file);
+    const bool matters =
+        scaler.enabled.always == Switch::on && !has_bf16_regions_alone(context.program, f.span.file);
     Finding found{.rule = "MP215",
                   .severity = matters ? Severity::warning : Severity::note,
                   .span = made.span,
-                  .message = is_of_step ? "each step gets a new GradScaler: its scale is always the first one, also "
-                                          "where that overflows"
-                                        : "each epoch gets a new GradScaler: the scale is the first one again, and "
-                                          "the steps that overflow until it fits are skipped",
+                  .message = is_of_step
+                                 ? "each step gets a new GradScaler: its scale is always the first one, also "
+                                   "where that overflows"
+                                 : "each epoch gets a new GradScaler: the scale is the first one again, and "
+                                   "the steps that overflow until it fits are skipped",
                   .fix = "make one GradScaler before the loop and pass it on",
                   .notes = {},
                   .function = {}};

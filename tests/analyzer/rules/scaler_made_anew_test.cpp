@@ -18,7 +18,8 @@ std::string epoch(std::string_view scaler, std::string_view more = "", std::stri
 std::string caller(int depth, int made) {
     return "  func 11:19 t.main kind=python\n"
            "    call 12:5-30 torch.optim.SGD kind=constructor result.name=opt loop_depth=" +
-           std::to_string(made) + "\n    call 13:5-30 t.epoch callee=t.epoch args=[{object call=0 name=opt}] loop_depth=" +
+           std::to_string(made) +
+           "\n    call 13:5-30 t.epoch callee=t.epoch args=[{object call=0 name=opt}] loop_depth=" +
            std::to_string(depth) + "\n";
 }
 
@@ -32,10 +33,12 @@ TEST(ScalerMadeAnew, ALoopThatCallsItForOneOptimizer) {
 }
 
 TEST(ScalerMadeAnew, WhatSwitchesItOffAndWhatItGoesOnFrom) {
-    EXPECT_THAT(lint("MP215", {kUnit + epoch("{name=amp keyword=enabled}") + caller(1, 0)}), ElementsAre("note 2"));
+    EXPECT_THAT(lint("MP215", {kUnit + epoch("{name=amp keyword=enabled}") + caller(1, 0)}),
+                ElementsAre("note 2"));
     EXPECT_THAT(lint("MP215", {kUnit + epoch("{constant=false keyword=enabled}") + caller(1, 0)}), IsEmpty());
     const std::string loads =
-        "    call 3:5-30 torch.amp.GradScaler.load_state_dict kind=method args=[{object call=0 name=scaler}]\n";
+        "    call 3:5-30 torch.amp.GradScaler.load_state_dict kind=method args=[{object call=0 "
+        "name=scaler}]\n";
     EXPECT_THAT(lint("MP215", {kUnit + epoch("", loads) + caller(1, 0)}), IsEmpty());
 }
 
