@@ -88,25 +88,50 @@ bool calls_through(const Function& f, Symbol cls) {
            });
 }
 
+bool is_registered(const Program& program, Symbol cls) {
+    const Function* body = program.definition(Symbol(std::string(cls.str()) + ".<class>"));
+    return body && !body->annotations.empty();
+}
+
 // The class has no decorator, which might register it, and nothing makes it, takes it or derives from it.
 bool is_class_unused(const RuleContext& context, Symbol name) {
     const Program& program = context.program;
-    const Function* body = program.definition(Symbol(std::string(name.str()) + ".<class>"));
-    if ((body && !body->annotations.empty()) || is_handed_on(program, name)) return false;
+    if (is_registered(program, name) || is_handed_on(program, name)) return false;
     return !is_named(program, leaf(name.str())) &&
            std::ranges::none_of(program.functions(), [&](const Function* f) {
                return std::ranges::find(f->bases, name) != f->bases.end() || calls_through(*f, name);
            });
 }
 
+bool is_function_unused(const Program& program, const Function& f) {
+    return program.callers(f.usr).empty() && !is_named(program, leaf(f.name.str()), f.usr) &&
+           !is_handed_on(program, f.usr);
+}
+
+// A method that nothing calls by its name, of a class without bases, whose methods a framework could call.
+bool is_method_unused(const Program& program, const Function& f) {
+    const std::string_view name = leaf(f.name.str());
+    const bool is_protocol = name.starts_with("__") || name == "forward" || name == "backward";
+    if (!f.bases.empty() || is_protocol || is_entry_point(name)) return false;
+    if (is_registered(program, f.parent_class)) return false;
+    const bool asks_by_name = has_call(program, f.span.file, [](const Call& call) {
+        return call.name.str() == "getattr" && call.args.size() > 1 && call.args[1].constant.empty();
+    });
+    return !asks_by_name && is_function_unused(program, f);
+}
+
+// `_helper` is not for users of a package.
+bool is_private(const Function& f) { return leaf(f.name.str()).starts_with('_'); }
+
 bool is_python_unused(const RuleContext& context, const Function& f) {
-    const Symbol entity = f.parent_class.empty() ? f.usr : f.parent_class;
+    if (context.project.is_package && !is_private(f)) return false;
+    const bool is_method = !f.parent_class.empty();
+    const Symbol entity = is_method ? f.parent_class : f.usr;
     const std::string_view name = leaf(entity.str());
     if (is_entry_point(name) || may_be_called_unread(context, f, name)) return false;
-    const bool is_unused = f.parent_class.empty() ? context.program.callers(f.usr).empty() &&
-                                                        !is_named(context.program, name, f.usr) &&
-                                                        !is_handed_on(context.program, entity)
-                                                  : is_class_unused(context, entity);
+    const bool is_unused = is_method
+                               ? is_class_unused(context, entity) || is_method_unused(context.program, f)
+                               : is_function_unused(context.program, f);
     return is_unused && !may_be_found_by_name(context, f);
 }
 
@@ -132,10 +157,10 @@ bool is_native_unused(const RuleContext& context, const Function& f) {
 bool is_named(const Program& program, std::string_view name, Symbol entity) {
     return std::ranges::any_of(program.functions(), [&](const Function* f) {
         const auto is_it = [&](const Operand& value) { return names(value, name); };
-        // A function of the same name, which another file defines for itself.
+        // A function or method of the same name, of another file or class.
         const auto calls_another = [&](const Call& call) {
-            return call.kind == CallKind::function && !call.callee.empty() && call.callee != entity &&
-                   !entity.empty() && program.definition(call.callee);
+            return !call.callee.empty() && call.callee != entity && !entity.empty() &&
+                   program.definition(call.callee);
         };
         return std::ranges::any_of(f->calls,
                                    [&](const Call& call) {
@@ -155,7 +180,7 @@ bool is_never_called(const RuleContext& context, const Function& f) {
     const Project& project = context.project;
     if (!is_python(f)) return project.is_whole && is_native_unused(context, f);
     if (!f.annotations.empty() || is_statements(f)) return false;
-    if (project.is_whole && !project.is_package && is_python_unused(context, f)) return true;
+    if (project.is_whole && is_python_unused(context, f)) return true;
     return f.parent_class.empty() && context.program.callers(f.usr).empty() &&
            is_script(context.program, f.span.file) && !is_named(context.program, leaf(f.name.str()), f.usr);
 }

@@ -6,8 +6,8 @@
 
 namespace mp::lint {
 
-// Nothing calls the function, or makes its class. Of a script its own statements show it; of other files only a run
-// over a whole project, which in Python is no package: others may call what a package has.
+// Nothing calls the function or method, or makes its class. Of a script its own statements show it; of other files only
+// a run over a whole project; of a package what begins with `_`, because others may call the rest.
 bool is_never_called(const RuleContext&, const Function&);
 
 // Code takes the function as a value: {"a": run}, &run. A call of it may not be seen then.

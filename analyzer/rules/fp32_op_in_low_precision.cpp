@@ -32,6 +32,7 @@
 #include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/regions.hpp"
 #include "analyzer/analyses/support.hpp"
+#include "analyzer/analyses/trials.hpp"
 #include "analyzer/region/calls.hpp"
 #include "analyzer/region/tables.hpp"
 #include "analyzer/rules/rule.hpp"
@@ -198,7 +199,7 @@ public:
         message +=
             region ? " here: the op list of " + describe(*region) + " does not protect it, and " : ": ";
         message += consequence(need, low.is.dtype);
-        const bool picked = !region && picks_log_probabilities(f, call) && trains();
+        const bool picked = !region && picks_log_probabilities(f, call) && trains(f);
         if (picked)
             message +=
                 ", and log-probabilities near -10 are off by up to " + shown(log_error(low.is.dtype), 2);
@@ -243,13 +244,27 @@ public:
     }
 
 private:
-    // A program that only scores or generates can live with such log-probabilities.
-    bool trains() {
-        const auto trains = [](std::string_view name) {
-            return leaf(name) == "backward" || leaf(name).ends_with("Trainer");
-        };
-        if (!trains_) trains_ = !context_.inference && !context_.program.calls().select(trains, {}).empty();
-        return *trains_;
+    static bool is_training(const Call& call) {
+        const std::string_view name = leaf(call.name.str());
+        return name == "backward" || name.ends_with("Trainer");
+    }
+
+    // A program that only scores or generates can live with such log-probabilities, and so can a script that does,
+    // among others that train.
+    bool trains(const Function& f) {
+        if (!trains_)
+            trains_ =
+                !context_.inference && std::ranges::any_of(context_.program.functions(), [](auto* other) {
+                    return std::ranges::any_of(other->calls, is_training);
+                });
+        const Program& program = context_.program;
+        if (!*trains_ || !is_script(program, f.span.file)) return *trains_;
+        return std::ranges::any_of(functions_of(program, f.span.file), [&](const Function* own) {
+            return std::ranges::any_of(own->calls, [&](const Call& call) {
+                const Function* callee = program.definition(call.callee);
+                return is_training(call) || (callee && has_call(program, callee->span.file, is_training));
+            });
+        });
     }
 
     // if x.dtype == torch.half: y = y.half(): the cast runs only for a caller that passes half.

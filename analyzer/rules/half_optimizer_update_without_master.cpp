@@ -441,10 +441,23 @@ private:
     Findings& out_;
 };
 
+// strategy="deepspeed_stage_3", or an object of DeepSpeedStrategy or of a class of the program that derives from it.
+bool has_deepspeed_strategy(const RuleContext& context, const Function& f, const SourceSpan& at) {
+    const auto made = std::ranges::find_if(
+        f.calls, [&](const Call& call) { return call.span == at && keyword_argument(call, "strategy"); });
+    if (made == f.calls.end()) return false;
+    const Operand& strategy = *keyword_argument(*made, "strategy");
+    const Call* const object = call_of(f, strategy);
+    return mentions(strategy.constant.str(), "deepspeed") ||
+           (object && (mentions(object->name.str(), "deepspeed") ||
+                       mentions(classes_of(context).library_base(object->name).str(), "deepspeed")));
+}
+
 // Trainer(precision="bf16-true"): the weights themselves are half, and so are their updates.
 void check_engine(const RuleContext& context, const Engine& e, Findings& out) {
     const bool direct = e.kind == EngineKind::lightning || e.kind == EngineKind::fabric;
     if (!direct || !e.weights || !is_low_precision(e.dtype) || !e.function) return;
+    if (has_deepspeed_strategy(context, *e.function, e.at)) return;  // it keeps fp32 masters
     emit(context, *e.function,
          {.rule = "MP501",
           .severity = Severity::warning,

@@ -20,6 +20,7 @@
 #include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/analyses/trials.hpp"
+#include "analyzer/analyses/unused_code.hpp"
 #include "analyzer/region/calls.hpp"
 #include "analyzer/rules/rule.hpp"
 
@@ -98,7 +99,7 @@ States states_of(const RuleContext& context, const Function& user) {
         if (is_of_scaler(protocol, f, c))
             found.loads_scaler = true;
         else if (protocol.roles().is_optimizer(f, c) && !is_unused_helper(context, f, user) &&
-                 !is_never_passed(context, f, c))
+                 !is_never_called(context, f) && !is_never_passed(context, f, c))
             found.loading.push_back({&f, static_cast<std::int32_t>(&c - f.calls.data())});
     });
     return found;

@@ -112,6 +112,37 @@ TEST(UnusedCode, MethodsOfAClassThatNothingMakes) {
                 IsEmpty());
 }
 
+TEST(UnusedCode, AMethodThatNothingCallsByItsName) {
+    const auto net = [](std::string_view more) {
+        return python(
+            "net", "  func 5:9 net.Net.policy kind=python parent_class=net.Net" + std::string(more) + "\n");
+    };
+    const auto use = [](std::string_view facts) {
+        return python("b",
+                      "  func 1:5 b.go kind=python annotations=[app.command]\n"
+                      "    call 2:1 net.Net kind=constructor\n" +
+                          std::string(facts));
+    };
+    EXPECT_THAT(never_called({net(""), use("")}), ElementsAre("net.Net.policy"));
+    EXPECT_THAT(never_called({net(""), use("    call 3:1 ?.policy kind=method args=[{name=x}]\n")}),
+                IsEmpty());
+    EXPECT_THAT(never_called({net(""), use("    call 3:1 g args=[{name=self.policy}]\n")}), IsEmpty());
+    EXPECT_THAT(never_called({net(" bases=[frame.Work]"), use("")}), IsEmpty()) << "a framework may call it";
+    EXPECT_THAT(never_called({net("") + "    call 6:1 getattr args=[{name=self} {name=x}]\n", use("")}),
+                IsEmpty());
+    const Project package{.is_whole = true, .is_package = true};
+    EXPECT_THAT(never_called({net(""), use("")}, package), IsEmpty()) << "others may call it";
+    const std::string own =
+        python("d", "  func 5:9 d.D._policy kind=python parent_class=d.D\n  func 9:9 d._help kind=python\n");
+    EXPECT_THAT(never_called({own}, package), ElementsAre("d.D._policy", "d._help"));
+    const std::string other = python("c", "  func 5:9 c.Other.policy kind=python parent_class=c.Other\n");
+    EXPECT_THAT(never_called(
+                    {net(""), other,
+                     use("    call 3:1 c.Other kind=constructor\n"
+                         "    call 4:1 c.Other.policy kind=method callee=c.Other.policy args=[{call=1}]\n")}),
+                ElementsAre("net.Net.policy"));
+}
+
 TEST(UnusedCode, NativeFunctionsThatNothingNames) {
     const std::string lone = "unit /p/a.cu language=cuda\n  func 3:6 gemm_half usr=c:@F@gemm_half unnamed\n";
     EXPECT_THAT(never_called({lone}), ElementsAre("gemm_half"));
