@@ -33,6 +33,11 @@ Symbol root_of(Symbol mapping) {
 
 }  // namespace
 
+bool holds_configuration(const Unit& unit) {
+    const bool is_file = unit.functions.size() == 1 && unit.functions[0].name.str() == "<file>";
+    return is_file && !unit.functions[0].definitions.empty();
+}
+
 Symbol Configurations::file(std::string_view name, std::string_view code) {
     for (const std::string& directory : search_directories(code)) {
         const Symbol path(absolute_path(name, directory));
@@ -64,8 +69,8 @@ void Configurations::compose(Symbol file, const std::string& below, bool assumed
         const Symbol other = this->file(chosen->file, file.str());
         if (other.empty() || other == file) continue;
         const Bound package = finder_.read(Symbol(std::string(other.str()) + "@package"), {}).bound;
-        const std::string_view named =
-            package.definition ? unquoted(package.definition->value.constant.str()) : chosen->package;
+        std::string_view named = package.definition ? unquoted(package.definition->value.constant.str()) : "";
+        if (named.empty() || named == "_group_") named = chosen->package;
         compose(other, named == "_global_" ? "" : joined(below, named), true, out, depth + 1);
     }
     if (!is_in) out.push_back({file, below, assumed});

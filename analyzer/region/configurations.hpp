@@ -12,6 +12,9 @@
 
 namespace mp::lint {
 
+// Whether the unit is such a file.
+bool holds_configuration(const Unit&);
+
 // A mapping is the name of its definition: "/a/run.yaml.model". That of a composed one begins with "//".
 class Configurations {
 public:

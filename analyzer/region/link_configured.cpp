@@ -37,60 +37,57 @@ bool names_class(std::string_view target) {
     return !name.empty() && name.front() >= 'A' && name.front() <= 'Z';
 }
 
-class ConfiguredLinker {
-public:
-    ConfiguredLinker(Values& values, const Names& names) : values_(values), names_(names) {}
+// The operand of the call that a configuration may be behind.
+const Operand* configured(const Call& call) {
+    if (python::instantiates(call)) return &call.args[0];
+    const auto unpacked = std::ranges::find_if(call.args, unpacks);
+    return unpacked == call.args.end() ? nullptr : &*unpacked;
+}
 
-    void run(Function& f, Call& call) {
-        if (python::instantiates(call)) return make_target(f, call);
-        const auto unpacked = std::ranges::find_if(call.args, unpacks);
-        if (unpacked == call.args.end()) return;
-        const std::vector<Operand> entries = values_.entries(f, *unpacked);
-        if (entries.empty()) return;
-        call.args.erase(unpacked);
-        add_arguments(call, entries);
-        if (call.result.dtype == DType::unknown) python::complete(call, f, DType::unknown);
+void make_partial(const Function& f, Call& call, Symbol target, Values& values) {
+    Operand function;
+    (values.read(f, target).is_known() ? function.refers : function.constant) = target;
+    call.args.insert(call.args.begin(), function);
+    call.name = Symbol("functools.partial");
+}
+
+// `target` is a class or a function, of the program or of a library.
+void make(Function& f, Call& call, Symbol target, Values& values, const Names& names) {
+    const Reading read = values.read(f, target);
+    if (!read.in_class.empty()) return construct(call, read.in_class, names);
+    if (read.function) {
+        call.callee = read.function->usr;
+        call.name = read.function->name;
+        return;
     }
+    call.name = target;
+    python::complete(call, f, DType::unknown);
+    if (!names_class(target.str())) return;
+    call.kind = CallKind::constructor;
+    if (call.result.shape == Shape::other) call.result.shape = Shape::object;
+}
 
-private:
-    void make_target(Function& f, Call& call) {
-        const std::vector<Operand> entries = values_.entries(f, call.args[0]);
-        const Operand* const named = entry(entries, kTarget);
-        const Symbol target(named ? unquoted(named->constant.str()) : "");
-        if (target.empty()) return;
-        const Operand* const partial = entry(entries, kPartial);
-        call.callee = {};
-        call.args.erase(call.args.begin());
-        std::erase_if(call.args, [](const Operand& o) { return is_for_hydra(o.keyword.str()); });
-        add_arguments(call, entries);
-        partial && partial->constant.str() == "true" ? make_partial(call, target) : make(f, call, target);
-    }
+void make_target(Function& f, Call& call, const std::vector<Operand>& entries, Values& values,
+                 const Names& names) {
+    const Operand* const named = entry(entries, kTarget);
+    const Symbol target(named ? unquoted(named->constant.str()) : "");
+    if (target.empty()) return;
+    call.callee = {};
+    call.args.erase(call.args.begin());
+    std::erase_if(call.args, [](const Operand& o) { return is_for_hydra(o.keyword.str()); });
+    add_arguments(call, entries);
+    const Operand* const partial = entry(entries, kPartial);
+    if (partial && partial->constant.str() == "true")
+        make_partial(f, call, target, values);
+    else
+        make(f, call, target, values, names);
+}
 
-    static void make_partial(Call& call, Symbol target) {
-        Operand function;
-        function.refers = target;
-        call.args.insert(call.args.begin(), function);
-        call.name = Symbol("functools.partial");
-    }
-
-    void make(Function& f, Call& call, Symbol target) const {
-        const Reading read = values_.read(f, target);
-        if (!read.in_class.empty()) return construct(call, read.in_class, names_);
-        if (read.function) {
-            call.callee = read.function->usr;
-            call.name = read.function->name;
-            return;
-        }
-        call.name = target;
-        python::complete(call, f, DType::unknown);
-        if (!names_class(target.str())) return;
-        call.kind = CallKind::constructor;
-        if (call.result.shape == Shape::other) call.result.shape = Shape::object;
-    }
-
-    Values& values_;
-    const Names& names_;
-};
+void unpack(const Function& f, Call& call, const std::vector<Operand>& entries) {
+    call.args.erase(std::ranges::find_if(call.args, unpacks));
+    add_arguments(call, entries);
+    if (call.result.dtype == DType::unknown) python::complete(call, f, DType::unknown);
+}
 
 }  // namespace
 
@@ -110,11 +107,18 @@ std::vector<ObjectClasses::Caller> link_configured(const std::vector<Unit>& unit
                                                    GroupsBySymbol<ObjectClasses::Caller> callers,
                                                    const LinkedCalls& calls) {
     std::vector<ObjectClasses::Caller> now_resolved;
+    if (std::ranges::none_of(units, holds_configuration)) return now_resolved;
     Values values(units, names, std::move(callers), calls.stores, calls.options);
-    ConfiguredLinker linker(values, names);
-    for (const auto& [f, call] : calls.of_configured) {
-        linker.run(*f, *call);
-        if (!call->callee.empty()) now_resolved.push_back({f, call});
+    // All are looked up before the first is changed: what is known of an operand is kept by its place.
+    std::vector<std::vector<Operand>> entries;
+    for (const auto& [f, call] : calls.of_configured)
+        entries.push_back(values.entries(*f, *configured(*call)));
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+        const auto& [f, call] = calls.of_configured[i];
+        if (entries[i].empty()) continue;
+        const bool makes = python::instantiates(*call);
+        makes ? make_target(*f, *call, entries[i], values, names) : unpack(*f, *call, entries[i]);
+        if (makes && !call->callee.empty()) now_resolved.push_back({f, call});
     }
     return now_resolved;
 }

@@ -299,7 +299,13 @@ private:
         call.kind = call.name.str().starts_with("torch.Tensor.") && !call.args.empty() ? CallKind::method
                                                                                        : CallKind::function;
         add_fixed(call, *made, 0);
+        complete_as_made(f, call);
+    }
+
+    // A library's class makes an object.
+    static void complete_as_made(const Function& f, Call& call) {
         python::complete(call, f, DType::unknown);
+        if (call.result.shape == Shape::object && call.op == Op{}) call.kind = CallKind::constructor;
     }
 
     // half_region = functools.partial(torch.autocast, "cuda", dtype=torch.float16)
@@ -325,9 +331,7 @@ private:
         call.name = Symbol(std::string(target.str()).append(method));
         if (is_exit(call)) return;
         add_fixed(call, *made, method.empty() ? 0 : 1);
-        if (!method.empty()) return;
-        python::complete(call, f, DType::unknown);
-        if (call.result.shape == Shape::object && call.op == Op{}) call.kind = CallKind::constructor;
+        if (method.empty()) complete_as_made(f, call);
     }
 
     // nn.Sequential(...)(x), checkpoint(block, x), DistributedDataParallel(net)(x): each of them may run.

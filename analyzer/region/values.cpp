@@ -69,11 +69,6 @@ std::string option_name(std::string_view flag) {
     return name;
 }
 
-bool holds_data(const Unit& unit) {
-    const bool is_file = unit.functions.size() == 1 && unit.functions[0].name.str() == "<file>";
-    return is_file && !unit.functions[0].definitions.empty();
-}
-
 const Operand* keyword(const Call& call, std::string_view name) {
     const auto at = std::ranges::find(call.args, name, [](const Operand& o) { return o.keyword.str(); });
     return at == call.args.end() ? nullptr : &*at;
@@ -93,7 +88,7 @@ Values::Values(const std::vector<Unit>& units, const Names& names, GroupsBySymbo
     for (const Unit& unit : units) {
         if (unit.language != Language::python) continue;
         packages_[unit.path] = Symbol(mp::lint::package_of(module_of(unit)));
-        has_data_ |= holds_data(unit);
+        has_data_ |= holds_configuration(unit);
     }
     if (has_data_)
         for (const Caller& store : stores)

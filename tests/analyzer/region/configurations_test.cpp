@@ -94,7 +94,7 @@ TEST(Configurations, FilesOfAGroupHaveDefaultsAndPackages) {
     Composed all({file("train.yaml", {"defaults.0=trainer=gpu", "defaults.1=/trainer@other=base",
                                       "defaults.2=experiment=x", "defaults.3=sub/net=big"}),
                   file("trainer/gpu.yaml", {"defaults.0=base", "kind=gpu"}),
-                  file("trainer/base.yaml", {"kind=cpu", "precision=32"}),
+                  file("trainer/base.yaml", {"@package=_group_", "kind=cpu", "precision=32"}),
                   file("experiment/x.yaml", {"@package=_global_", "seed=2"}),
                   file("sub/net/big.yaml", {"width=9"})});
     EXPECT_EQ(all["trainer.kind"], "'gpu'?");
