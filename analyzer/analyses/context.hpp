@@ -22,6 +22,9 @@ enum class CodeKind : std::uint8_t;
 struct ConstantUse;
 struct Engine;
 
+// Which GPUs the texts of a whole project name.
+enum class Devices : std::uint8_t { not_read, none, with_bf16, older };
+
 // What is known of the project besides the facts.
 struct Project {
     bool is_whole = false;    // the run has all of its files
@@ -30,7 +33,7 @@ struct Project {
     std::function<bool(std::string_view name)> is_imported_unread{};
     // Some text of a whole project turns the option on, or gives it the value of "option=fp16"; empty: not known.
     std::function<bool(std::string_view option)> is_given{};
-    bool has_bf16 = false;        // its texts name devices, and only such as have bf16
+    Devices devices = Devices::not_read;
     TorchVersion transformers{};  // that its requirements ask for
 };
 

@@ -10,6 +10,7 @@
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/analyses/trials.hpp"
 #include "analyzer/region/python_regions.hpp"
+#include "analyzer/region/tables.hpp"
 
 namespace mp::lint {
 namespace {
@@ -339,6 +340,58 @@ std::optional<SourceSpan> default_that_keeps_off(const RuleContext& context, con
     return Off(context).of_value(f, value);
 }
 
+namespace {
+
+bool holds_configuration(std::string_view name) {
+    constexpr std::array<std::string_view, 7> kWords{"cfg", "conf", "arg", "opt", "param", "setting", "flag"};
+    return std::ranges::any_of(kWords, [&](std::string_view word) { return mentions(leaf(name), word); });
+}
+
+// Some code gives a value of this name: dict(clip=5), cfg.clip = 5, cfg["clip"] = 5.
+bool is_set_in_code(const Program& program, std::string_view key) {
+    const auto is_off = [](const Operand& o) {
+        return o.constant.str() == "None" || truth_of(o.constant.str()) == false;
+    };
+    const std::string quoted = "'" + std::string(key) + "'";
+    return std::ranges::any_of(program.functions(), [&](const Function* f) {
+        const auto is_it = [&](const auto& named, Symbol name) {
+            return leaf(name.str()) == key && !is_off(named);
+        };
+        return std::ranges::any_of(f->definitions,
+                                   [&](const Definition& d) { return is_it(d.value, d.name); }) ||
+               std::ranges::any_of(f->settings, [&](const Setting& s) { return is_it(s.value, s.key); }) ||
+               std::ranges::any_of(f->calls, [&](const Call& c) {
+                   const bool stores = leaf(c.name.str()) == "__setitem__" && c.args.size() > 2 &&
+                                       c.args[1].constant.str() == quoted;
+                   return stores ||
+                          std::ranges::any_of(c.args, [&](const Operand& o) { return is_it(o, o.keyword); });
+               });
+    });
+}
+
+// `cfg.get('clip', None)`, where no text of the project and no code gives such an entry: the place of the question.
+std::optional<SourceSpan> entry_that_nothing_gives(const RuleContext& context, const Function& f,
+                                                   std::string_view condition) {
+    for (const Call& get : f.calls) {
+        const bool asks = leaf(get.name.str()) == "get" && get.args.size() >= 2 && get.args.size() <= 3 &&
+                          is_quoted(get.args[1].constant.str()) &&
+                          holds_configuration(get.args[0].name.str());
+        if (!asks) continue;
+        const std::string_view key = unquoted(get.args[1].constant.str());
+        const std::string start =
+            std::string(get.args[0].name.str()) + ".get(" + std::string(get.args[1].text.str());
+        const bool is_this = condition.starts_with(start) && condition.ends_with(')') &&
+                             condition.find(')') == condition.size() - 1;
+        const bool is_off = get.args.size() == 2 || get.args[2].constant.str() == "None" ||
+                            truth_of(get.args[2].constant.str()) == false;
+        if (is_this && is_off && !context.project.is_given(key) && !is_set_in_code(context.program, key))
+            return get.span;
+    }
+    return std::nullopt;
+}
+
+}  // namespace
+
 std::optional<SourceSpan> option_that_excludes(const RuleContext& context, const Function& f,
                                                const SourceSpan& at) {
     const Call* here = is_python(f) && f.flow.size() >= 2 ? call_at(f, at) : nullptr;
@@ -352,6 +405,7 @@ std::optional<SourceSpan> option_that_excludes(const RuleContext& context, const
                 const auto off = equality ? Off(context, equality->value).of_name(f, equality->name)
                                           : Off(context).of_name(f, condition);
                 if (off) return off;
+                if (const auto entry = entry_that_nothing_gives(context, f, condition)) return entry;
             }
             const std::optional<Listed> listed = required_by(f, edge);
             if (!listed || names_precision(listed->field)) continue;

@@ -257,6 +257,8 @@ void Paths::on_gradients(Frame& frame, const Item& item, PathState& state) {
         const Obligation& duty = s.duty(Duty::unscale);
         if (!duty.due() || !s.scaled.known()) continue;
         if (disabled(s.key, state)) continue;
+        // Another training of the program has made these gradients since, without a scale.
+        if (state.plain.function == frame.function && s.scaled.function != frame.function) continue;
         // A guarded unscale_ may be guarded by what enables the scaler.
         if (duty.skipped && scalers_.enabled(*root_, s.key).always != Switch::on) continue;
         const Defect defect = item.event.kind == clip ? Defect::clip_scaled : Defect::grads_inspected;

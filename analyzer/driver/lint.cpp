@@ -172,8 +172,9 @@ private:
             project_.is_imported_unread = one_of(gatherer.unread_imports());
             if (const auto& given = gatherer.given_options()) {
                 project_.is_given = one_of(*given);
-                project_.has_bf16 =
-                    project_.is_given(kNamesDeviceWithBf16) && !project_.is_given(kNamesOlderDevice);
+                project_.devices = project_.is_given(kNamesOlderDevice)      ? Devices::older
+                                   : project_.is_given(kNamesDeviceWithBf16) ? Devices::with_bf16
+                                                                             : Devices::none;
             }
             findings = judge_all(gatherer, policies);
         }

@@ -11,8 +11,8 @@
 //        which did not count emulation; files that use unsloth, which replaces the question by one that does
 //        not; tests. In Python a note unless the answer of
 //        is_bf16_supported() decides between two ways to go on, and for the second such question of a file;
-//        where the file loads its model in bf16 or with flash attention in any case; and where the texts of the
-//        project name devices, all of them with bf16 (A100, H100, RTX 4090).
+//        where the file loads its model in bf16 or with flash attention in any case; and where the texts of a
+//        whole project name no device without bf16 (T4, V100, Colab).
 // Tests  testdata/lint/MP604.md, tests/analyzer/rules/bf16_without_support_check_test.cpp
 
 #include <algorithm>
@@ -161,6 +161,11 @@ bool loads_in_bf16(const Function& f, const Call& call) {
            });
 }
 
+// The texts of a whole project name a device without bf16: T4, V100, Colab. Where they are not read, it may be one.
+bool may_run_on_older(const Project& project) {
+    return project.devices == Devices::older || project.devices == Devices::not_read;
+}
+
 // The answer changes nothing: the file's model is bf16 in any case, or no device that emulates bf16 can run it.
 bool is_settled_otherwise(const Program& program, Symbol file) {
     return std::ranges::any_of(functions_of(program, file), [](const Function* f) {
@@ -200,7 +205,8 @@ void check(const RuleContext& context, Findings& out) {
             const bool decides = !call.unused && !only_refuses(f, call) && !is_only_told(f, call) &&
                                  !is_asked_by_tests_alone(context, f, call);
             if (decides && !decided.insert(&f).second) return;
-            const bool warns = decides && told.insert(f.span.file).second && !context.project.has_bf16 &&
+            const bool warns = decides && told.insert(f.span.file).second &&
+                               may_run_on_older(context.project) &&
                                !is_settled_otherwise(context.program, f.span.file);
             report(context, f, call, warns ? Severity::warning : Severity::note,
                    "is_bf16_supported() is True for devices that only emulate bf16, slowly", out);

@@ -55,7 +55,8 @@ struct Cause {
 
 // bf16 if torch.cuda.is_bf16_supported() else fp16, on the devices that the project names.
 bool is_bf16_on_its_devices(const RuleContext& context, const Function& opens) {
-    return context.project.has_bf16 && std::ranges::any_of(opens.calls, [](const Call& call) {
+    return context.project.devices == Devices::with_bf16 &&
+           std::ranges::any_of(opens.calls, [](const Call& call) {
                return last_part(call.name.str()) == "is_bf16_supported";
            });
 }

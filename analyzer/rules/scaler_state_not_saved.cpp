@@ -3,21 +3,18 @@
 // What   A checkpoint holds the state of the optimizer but not that of the scaler; or the scaler's
 //        state is saved and never loaded.
 // Why    After a restart the scale is 65536 again: the first steps overflow and are skipped, and
-//        the run is not the one that was stopped.
+//        the run is not the one that was stopped. That is a handful of steps: a note.
 // Fix    scaler.state_dict() in the checkpoint, scaler.load_state_dict() where it is read.
-// Silent Programs that save the scaler's state anywhere, engines that do, and where no loss is scaled. A
-//        note for scalers that depend on a flag or on the dtype, or whose regions are bf16, where no code that
-//        runs loads the optimizer's state, and where the function that would is never given an optimizer.
+// Silent Programs that save the scaler's state anywhere, engines that do, and where no loss is scaled; a state
+//        that is saved where no code that runs loads the optimizer's.
 // Tests  testdata/lint/MP210.md, tests/analyzer/rules/scaler_state_not_saved_test.cpp
 
 #include <algorithm>
 #include <array>
 
 #include "analyzer/analyses/arguments.hpp"
-#include "analyzer/analyses/autocast_calls.hpp"
 #include "analyzer/analyses/dataflow.hpp"
 #include "analyzer/analyses/protocol.hpp"
-#include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/analyses/trials.hpp"
 #include "analyzer/analyses/unused_code.hpp"
@@ -154,15 +151,9 @@ void check_saves(const RuleContext& context, const Function& f, Findings& out) {
     const MadeScaler* scaler = scaler_of(context, f);
     const States states = states_of(context, f);
     if (!scaler || states.saves_scaler || !scales_a_loss(context.program)) return;
-    // A scaler that a loop makes is new in every epoch, after a restart as before.
-    const bool is_kept = scaler->call->loop_depth == 0;
-    const bool is_on =
-        scaler->enabled.always == Switch::on && !is_left_to_setting(*scaler->function, scaler->call->block);
-    const bool matters = is_kept && is_on && !states.loading.empty() &&
-                         !has_bf16_regions_alone(context.program, scaler->function->span.file);
     emit(context, f,
          {.rule = "MP210",
-          .severity = matters ? Severity::warning : Severity::note,
+          .severity = Severity::note,
           .span = state->span,
           .message = "the checkpoint holds the optimizer's state but not the scaler's: a restart begins "
                      "with the first loss scale",
@@ -183,7 +174,7 @@ void check_loads(const RuleContext& context, Findings& out) {
         told.push_back(states.saved);
         emit(context, *states.saving,
              {.rule = "MP210",
-              .severity = Severity::warning,
+              .severity = Severity::note,
               .span = states.saved->span,
               .message = "the scaler's state is saved and never loaded, the optimizer's is",
               .fix = "call load_state_dict of the scaler where the checkpoint is read",
@@ -216,7 +207,7 @@ void check(const RuleContext& context, Findings& out) {
 
 extern constinit const Rule kScalerStateNotSaved{.id = "MP210",
                                                  .name = "scaler-state-not-saved",
-                                                 .severity = Severity::warning,
+                                                 .severity = Severity::note,
                                                  .on_by_default = true,
                                                  .confirmed_by = "",
                                                  .triggers = {kLossScaling, kRegions, kEngines},

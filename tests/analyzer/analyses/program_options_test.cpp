@@ -140,6 +140,29 @@ TEST_F(ProgramOptions, AValueThatNothingGives) {
         << "no precision";
 }
 
+TEST_F(ProgramOptions, AnEntryOfAConfigurationThatNothingGives) {
+    const auto get = [](std::string_view object, std::string_view otherwise = "") {
+        return "    call 21:12-30 ?.get kind=method args=[{name=" + std::string(object) +
+               "} {constant=\"'low'\" text='low'} " + std::string(otherwise) + "]\n";
+    };
+    condition = "cfg.get('low')";
+    EXPECT_TRUE(is_kept_off(get("cfg")));
+    EXPECT_FALSE(is_kept_off(get("cfg"), "low")) << "a text gives it";
+    EXPECT_FALSE(is_kept_off_in_parts(get("cfg")));
+    const std::string other = "  func 40:5 train.other kind=python annotations=[used]\n";
+    EXPECT_FALSE(is_kept_off(get("cfg") + other + "    call 41:5 dict args=[{constant=5 keyword=low}]\n"));
+    EXPECT_TRUE(is_kept_off(get("cfg") + other + "    call 41:5 dict args=[{constant=None keyword=low}]\n"));
+    EXPECT_FALSE(
+        is_kept_off(get("cfg") + other +
+                    "    call 41:5 ?.__setitem__ kind=op args=[{name=c} {constant=\"'low'\"} {name=x}]\n"));
+    condition = "cfg.get('low', None)";
+    EXPECT_TRUE(is_kept_off(get("cfg", "{constant=None}")));
+    condition = "cfg.get('low', 1)";
+    EXPECT_FALSE(is_kept_off(get("cfg", "{constant=1}"))) << "on by default";
+    condition = "batch.get('low')";
+    EXPECT_FALSE(is_kept_off(get("batch"))) << "data";
+}
+
 TEST_F(ProgramOptions, TheTrainerOfTransformersIsOffByDefault) {
     const std::string reads =
         "  func 30:5 train.parse kind=python annotations=[used]\n"
