@@ -168,6 +168,9 @@ std::optional<ElementType> own_vector(const clang::RecordDecl& declared) {
         return std::nullopt;
     DType common = DType::unknown;
     for (const clang::FieldDecl* field : record->fields()) {
+        // A pointer may lead back to the record itself.
+        const clang::QualType held = record->getASTContext().getBaseElementType(field->getType());
+        if (held->isAnyPointerType() || held->isReferenceType()) return std::nullopt;
         const ElementType element = element_type(field->getType());
         if (!is_low_precision(element.dtype) || element.shape == Shape::pointer) return std::nullopt;
         if (common != DType::unknown && element.dtype != common) return std::nullopt;

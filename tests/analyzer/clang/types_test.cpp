@@ -57,6 +57,9 @@ TEST(Types, AVectorOfHalvesThatCanBeAddedIsOne) {
            "struct B {}; struct Other { __half v[8]; }; B operator+(B, B);");
     expect("Mixed", DType::unknown, Shape::object,
            "struct Mixed { __half x; float y; Mixed operator+(const Mixed&); };");
+    expect("Node", DType::unknown, Shape::object,
+           "struct Node { Node* next; __half v; Node operator+(int); };");
+    expect("Row*", DType::unknown, Shape::pointer, "struct Row { Row* all[2]; Row operator+(int); };");
     expect("Held", DType::unknown, Shape::object, "struct Held { __half* p; Held operator+(int); };");
 }
 
