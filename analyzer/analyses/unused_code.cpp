@@ -129,9 +129,10 @@ bool is_python_unused(const RuleContext& context, const Function& f) {
     const Symbol entity = is_method ? f.parent_class : f.usr;
     const std::string_view name = leaf(entity.str());
     if (is_entry_point(name) || may_be_called_unread(context, f, name)) return false;
-    const bool is_unused = is_method
-                               ? is_class_unused(context, entity) || is_method_unused(context.program, f)
-                               : is_function_unused(context.program, f);
+    // Others may make the classes of a package.
+    const bool is_of_unused = is_method && !context.project.is_package && is_class_unused(context, entity);
+    const bool is_unused = is_of_unused || (is_method ? is_method_unused(context.program, f)
+                                                      : is_function_unused(context.program, f));
     return is_unused && !may_be_found_by_name(context, f);
 }
 

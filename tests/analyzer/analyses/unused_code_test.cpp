@@ -135,6 +135,12 @@ TEST(UnusedCode, AMethodThatNothingCallsByItsName) {
     const std::string own =
         python("d", "  func 5:9 d.D._policy kind=python parent_class=d.D\n  func 9:9 d._help kind=python\n");
     EXPECT_THAT(never_called({own}, package), ElementsAre("d.D._policy", "d._help"));
+    const std::string used =
+        python("e",
+               "  func 5:9 e.E._policy kind=python parent_class=e.E params=[{name=self}]\n"
+               "  func 9:9 e.E.go kind=python parent_class=e.E params=[{name=self}]\n"
+               "    call 10:9 e.E._policy kind=method callee=e.E._policy args=[{param=0 name=self}]\n");
+    EXPECT_THAT(never_called({used}, package), IsEmpty()) << "others may make E and call go()";
     const std::string other = python("c", "  func 5:9 c.Other.policy kind=python parent_class=c.Other\n");
     EXPECT_THAT(never_called(
                     {net(""), other,
