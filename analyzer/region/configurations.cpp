@@ -10,7 +10,9 @@
 namespace mp::lint {
 namespace {
 
-constexpr int kDeepest = 6;  // files that name files
+// Files that name files, and what they make in all: files that name each other would grow without end.
+constexpr int kDeepest = 6;
+constexpr std::size_t kMostLayers = 256;
 
 Symbol key_in(Symbol mapping, std::string_view key) {
     return Symbol(std::string(mapping.str()).append(".").append(key));
@@ -56,7 +58,7 @@ Symbol Configurations::composed(Symbol file) {
 
 void Configurations::compose(Symbol file, const std::string& below, bool assumed, Layers& out, int depth) {
     bool is_in = false;
-    for (int i = 0; depth < kDeepest; ++i) {
+    for (int i = 0; depth < kDeepest && out.size() < kMostLayers; ++i) {
         const Bound item = finder_.read(key_in(file, "defaults." + std::to_string(i)), {}).bound;
         if (!item.definition) break;
         const auto chosen = python::hydra_default(unquoted(item.definition->value.constant.str()));

@@ -111,6 +111,18 @@ TEST(Configurations, AReferenceToAnotherKeyIsFollowed) {
     for (const char* unknown : {"d", "e", "f", "g"}) EXPECT_EQ(all[unknown], "") << unknown;
 }
 
+TEST(Configurations, FilesThatAllNameEachOtherEnd) {
+    std::vector<std::string> files;
+    for (int i = 0; i < 40; ++i) {
+        std::vector<std::string> entries;
+        for (int j = 0; j < 40; ++j)
+            entries.push_back("defaults." + std::to_string(j) + "=/g=" + std::to_string(j));
+        entries.push_back("a" + std::to_string(i) + "=1");
+        files.push_back(file(i == 0 ? "train.yaml" : "g/" + std::to_string(i) + ".yaml", entries));
+    }
+    EXPECT_EQ(Composed(files)["a0"], "'1'");  // 40 to the power of 6 layers would take hours
+}
+
 TEST(Configurations, FilesThatNameEachOtherEnd) {
     Composed all({file("train.yaml", {"defaults.0=trainer=gpu", "a=1"}),
                   file("trainer/gpu.yaml", {"defaults.0=/train", "kind=gpu"})});
