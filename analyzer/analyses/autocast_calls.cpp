@@ -5,7 +5,6 @@
 
 #include "analyzer/analyses/arguments.hpp"
 #include "analyzer/analyses/support.hpp"
-#include "analyzer/analyses/trials.hpp"
 #include "analyzer/region/autocast_api.hpp"
 
 namespace mp::lint {
@@ -80,18 +79,6 @@ DType region_dtype(const AutocastCall& is) {
 }
 
 bool is_disabled(const AutocastCall& is) { return is_false(is.enabled); }
-
-bool has_bf16_regions_alone(const Program& program, Symbol file) {
-    bool found = false;
-    for (const Function* f : functions_of(program, file))
-        for (const Call& call : f->calls) {
-            const auto region = autocast_call(call);
-            if (!region || call.kind != CallKind::constructor || is_disabled(*region)) continue;
-            if (region_dtype(*region) != DType::bf16) return false;
-            found = true;
-        }
-    return found;
-}
 
 const Context* written_region(const Program& program, const Function& f, const Call& call) {
     for (const Context& context : program.contexts(f, call))

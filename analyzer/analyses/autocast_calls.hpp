@@ -27,8 +27,6 @@ std::optional<AutocastCall> autocast_call(const Call&);
 DType region_dtype(const AutocastCall&);
 // enabled=False is written there.
 bool is_disabled(const AutocastCall&);
-// The regions of the file are bf16, which has the range of fp32: there a loss scale does nothing.
-bool has_bf16_regions_alone(const Program&, Symbol file);
 
 // The enabled region in which this call runs, opened by the program itself: not by a framework around
 // its hooks, and not once for the whole process. The proven ones first; nullptr: there is none.

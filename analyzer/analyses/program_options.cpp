@@ -342,7 +342,7 @@ std::optional<SourceSpan> default_that_keeps_off(const RuleContext& context, con
 
 namespace {
 
-bool holds_configuration(std::string_view name) {
+bool names_configuration(std::string_view name) {
     constexpr std::array<std::string_view, 7> kWords{"cfg", "conf", "arg", "opt", "param", "setting", "flag"};
     return std::ranges::any_of(kWords, [&](std::string_view word) { return mentions(leaf(name), word); });
 }
@@ -375,7 +375,7 @@ std::optional<SourceSpan> entry_that_nothing_gives(const RuleContext& context, c
     for (const Call& get : f.calls) {
         const bool asks = leaf(get.name.str()) == "get" && get.args.size() >= 2 && get.args.size() <= 3 &&
                           is_quoted(get.args[1].constant.str()) &&
-                          holds_configuration(get.args[0].name.str());
+                          names_configuration(get.args[0].name.str());
         if (!asks) continue;
         const std::string_view key = unquoted(get.args[1].constant.str());
         const std::string start =

@@ -254,7 +254,7 @@ std::vector<std::string> configuration_files(const Unit& unit) {
         for (const Definition& d : f.definitions) {
             if (!is_configuration_name(unit.path.str()))
                 names.note(d.value, d.name.str());
-            else if (!file_of_default(d.name.str()).empty())
+            else if (names_hydra_default(d.name.str()))
                 note_default(d.value.constant, names);
         }
         for (const Parameter& p : f.params) names.note(p.constant, {f.name.str(), p.name.str()});

@@ -1,7 +1,6 @@
 #include "analyzer/region/link_configured.hpp"
 
 #include <algorithm>
-#include <array>
 #include <string>
 #include <string_view>
 

@@ -3,7 +3,6 @@
 // Writes what configurations give into the calls that take it from there: `Trainer(**cfg.trainer)` and
 // `hydra.utils.instantiate(cfg.model)`, as if the code had the class and its arguments.
 
-#include <utility>
 #include <vector>
 
 #include "analyzer/region/link_values.hpp"

@@ -244,25 +244,21 @@ public:
     }
 
 private:
-    static bool is_training(const Call& call) {
-        const std::string_view name = leaf(call.name.str());
-        return name == "backward" || name.ends_with("Trainer");
+    static bool is_training(std::string_view name) {
+        return leaf(name) == "backward" || leaf(name).ends_with("Trainer");
     }
+    static bool trains_by(const Call& call) { return is_training(call.name.str()); }
 
     // A program that only scores or generates can live with such log-probabilities, and so can a script that does,
     // among others that train.
     bool trains(const Function& f) {
-        if (!trains_)
-            trains_ =
-                !context_.inference && std::ranges::any_of(context_.program.functions(), [](auto* other) {
-                    return std::ranges::any_of(other->calls, is_training);
-                });
         const Program& program = context_.program;
+        if (!trains_) trains_ = !context_.inference && !program.calls().select(is_training, {}).empty();
         if (!*trains_ || !is_script(program, f.span.file)) return *trains_;
         return std::ranges::any_of(functions_of(program, f.span.file), [&](const Function* own) {
             return std::ranges::any_of(own->calls, [&](const Call& call) {
                 const Function* callee = program.definition(call.callee);
-                return is_training(call) || (callee && has_call(program, callee->span.file, is_training));
+                return trains_by(call) || (callee && has_call(program, callee->span.file, trains_by));
             });
         });
     }

@@ -34,6 +34,19 @@ bool is_kept(const Function& f, const Operand& object, std::uint32_t depth) {
     });
 }
 
+// The regions of the file are bf16, which has the range of fp32: there a loss scale does nothing.
+bool has_bf16_regions_alone(const Program& program, Symbol file) {
+    bool found = false;
+    for (const Function* f : functions_of(program, file))
+        for (const Call& call : f->calls) {
+            const auto region = autocast_call(call);
+            if (!region || call.kind != CallKind::constructor || is_disabled(*region)) continue;
+            if (region_dtype(*region) != DType::bf16) return false;
+            found = true;
+        }
+    return found;
+}
+
 // The step of the scaler in the function that makes it.
 const Call* step_of(const Protocol& protocol, const MadeScaler& scaler) {
     const Function& f = *scaler.function;

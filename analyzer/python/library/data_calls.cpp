@@ -87,14 +87,13 @@ std::optional<HydraDefault> hydra_default(std::string_view item) {
     return HydraDefault{.file = std::move(file), .package = std::move(package)};
 }
 
-std::string_view file_of_default(std::string_view name) {
+bool names_hydra_default(std::string_view name) {
     constexpr std::string_view kList = ".defaults.";
     const std::size_t at = name.rfind(kList);
-    if (at == std::string_view::npos) return {};
+    if (at == std::string_view::npos) return false;
     const std::string_view file = name.substr(0, at), number = name.substr(at + kList.size());
-    const bool is_file = file.ends_with(".yaml") || file.ends_with(".yml");
-    return is_file && number.find_first_not_of("0123456789") == std::string_view::npos ? file
-                                                                                       : std::string_view();
+    return (file.ends_with(".yaml") || file.ends_with(".yml")) &&
+           number.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
 bool instantiates(const Call& call) {

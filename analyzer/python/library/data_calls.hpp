@@ -37,8 +37,8 @@ struct HydraDefault {
 };
 // Nothing for an item that a run decides: "model=${name}".
 std::optional<HydraDefault> hydra_default(std::string_view item);
-// "/a/c.yaml" for the name of such an item, "/a/c.yaml.defaults.0"; empty for other names.
-std::string_view file_of_default(std::string_view name);
+// Whether this is the name of such an item: "/a/c.yaml.defaults.0".
+bool names_hydra_default(std::string_view name);
 
 // Hydra makes what a configuration names under `_target_`: hydra.utils.instantiate(cfg.model).
 bool instantiates(const Call&);
