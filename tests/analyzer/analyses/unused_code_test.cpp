@@ -130,6 +130,11 @@ TEST(UnusedCode, AMethodThatNothingCallsByItsName) {
     EXPECT_THAT(never_called({net(" bases=[frame.Work]"), use("")}), IsEmpty()) << "a framework may call it";
     EXPECT_THAT(never_called({net("") + "    call 6:1 getattr args=[{name=self} {name=x}]\n", use("")}),
                 IsEmpty());
+    EXPECT_THAT(never_called({net("") + "  func 4:7 net.Net.<class> kind=python parent_class=net.Net "
+                                        "annotations=[MODELS.register]\n",
+                              use("")}),
+                IsEmpty())
+        << "a registry may hand it on";
     const Project package{.is_whole = true, .is_package = true};
     EXPECT_THAT(never_called({net(""), use("")}, package), IsEmpty()) << "others may call it";
     const std::string own =

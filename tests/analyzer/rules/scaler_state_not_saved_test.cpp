@@ -42,5 +42,15 @@ TEST(ScalerStateNotSaved, SavedAndNeverLoaded) {
     EXPECT_THAT(lint("MP210", {saving(saved + opt + scaler)}), IsEmpty());
 }
 
+TEST(ScalerStateNotSaved, WhatNothingCallsLoadsNothing) {
+    const std::string resume =
+        "  func 20:9 t.resume kind=python params=[{name=opt}]\n" + std::string(kLoadsOptimizer);
+    const std::string script = "  func 40:1 t.<module> kind=python\n    call 41:1 t.main callee=t.main\n";
+    EXPECT_THAT(lint("MP210", {saving(std::string(kSaved) + resume + script)}), IsEmpty());
+    EXPECT_THAT(lint("MP210", {saving(std::string(kSaved) + resume + script +
+                                      "    call 42:1 t.resume callee=t.resume args=[{name=opt}]\n")}),
+                ElementsAre("note 5"));
+}
+
 }  // namespace
 }  // namespace mp::lint::test
