@@ -17,11 +17,6 @@
 namespace mp::trace {
 namespace {
 
-// Negative: there is none.
-void put_fraction(Json& into, const char* key, double value) {
-    into[key] = value < 0 ? Json(nullptr) : Json(value);
-}
-
 Json rank_of(const RankFacts& r) {
     return r.process.rank.known() ? Json(r.process.rank.value) : Json(nullptr);
 }
@@ -133,26 +128,6 @@ Json run_section(const RunModel& model) {
     }
     out["processes"] = std::move(processes);
     return out;
-}
-
-// Every field of the list, and behind some of them what follows from them.
-void put_coverage(Json& into, const CoverageSum& c) {
-    fields(
-        [&](const Field& f, auto member) {
-            const std::string name(f.name);
-            if constexpr (std::is_same_v<decltype(member), double Coverage::*>) {
-                put_number(into, name, c.sum.*member);
-            } else {
-                into[name] = c.sum.*member;
-            }
-            if (name == "unshadowed") put_fraction(into, "ops_fraction", fraction_of_ops(c.sum));
-            if (name == "unshadowed_bytes") put_fraction(into, "bytes_fraction", fraction_of_bytes(c.sum));
-            if (name == "external") {
-                into["seeds_after_step_0"] = c.seeds_after_first;
-                into["external_after_step_0"] = c.external_after_first;
-            }
-        },
-        Of<Coverage>{});
 }
 
 Json coverage_section(const RunModel& model) {

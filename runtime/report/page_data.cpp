@@ -180,24 +180,6 @@ Json dtype_part(const RunModel& model) {
     return out;
 }
 
-Json coverage_part(const RunModel& model) {
-    const Coverage& c = model.coverage;
-    return {{"ops", measured(fraction_of_ops(c))},
-            {"bytes", measured(fraction_of_bytes(c))},
-            {"shadowed", c.shadowed},
-            {"unshadowed", c.unshadowed},
-            {"failed", c.failed},
-            {"seeds_after_first", model.seeds_after_first},
-            {"external_after_first", model.external_after_first},
-            {"stale", c.stale},
-            {"flips", c.flips},
-            {"leaks", c.leaks},
-            {"regrouped", c.regrouped},
-            {"drawn", c.drawn},
-            {"by_name", c.by_name},
-            {"worst_leak", rounded(c.worst_leak)}};
-}
-
 Json rank_entry(const RankFacts& r) {
     return {{"rank", known(r.process.rank)},
             {"restart", r.process.restart},
@@ -214,7 +196,7 @@ Json rank_entry(const RankFacts& r) {
 
 Json trust_part(const RunModel& model) {
     Json out;
-    out["coverage"] = coverage_part(model);
+    put_coverage(out["coverage"], {model.coverage, model.seeds_after_first, model.external_after_first});
     out["figures"] = figures_section(model);
     Json ranks = Json::array(), missing = Json::array(), unreadable = Json::array(), notes = Json::array(),
          floors = Json::array(), ops = Json::array();

@@ -11,6 +11,7 @@
 #include "runtime/fold/parts.hpp"
 #include "runtime/judge/floors.hpp"
 #include "runtime/report/figure_bases.hpp"
+#include "runtime/report/process_rows.hpp"
 #include "runtime/report/verdict_text.hpp"
 #include "runtime/trace/display.hpp"
 
@@ -178,6 +179,26 @@ std::string headline_of(const RunModel& model, const Judgement& judgement) {
     }
     if (!judgement.inconclusive.empty()) return judgement.inconclusive[0];
     return "nothing found in " + counted(model.step_count, "step") + " of " + ranks_text(model);
+}
+
+// Every field of the list, and after some of them what follows from them.
+void put_coverage(Json& into, const CoverageSum& c) {
+    fields(
+        [&](const Field& f, auto member) {
+            const std::string name(f.name);
+            if constexpr (std::is_same_v<decltype(member), double Coverage::*>) {
+                put_number(into, name, c.sum.*member);
+            } else {
+                into[name] = c.sum.*member;
+            }
+            if (name == "unshadowed") put_measure(into, "ops_fraction", fraction_of_ops(c.sum));
+            if (name == "unshadowed_bytes") put_measure(into, "bytes_fraction", fraction_of_bytes(c.sum));
+            if (name == "external") {
+                into["seeds_after_step_0"] = c.seeds_after_first;
+                into["external_after_step_0"] = c.external_after_first;
+            }
+        },
+        Of<Coverage>{});
 }
 
 Json verdict_section(const RunModel& model, const Judgement& judgement) {

@@ -23,6 +23,7 @@ std::string_view name_of(Outcome);
 // The first cause as a sentence, or a sentence on the observed part without findings. Not escaped.
 std::string headline_of(const RunModel&, const Judgement&);
 
+void put_coverage(Json& into, const CoverageSum&);  // fractions are null where nothing was counted
 Json verdict_section(const RunModel&, const Judgement&);
 Json findings_section(const Judgement&);
 Json first_overflow_section(const Judgement&);  // null: there is none

@@ -42,7 +42,7 @@ struct Field {
     Part part = Part::all;
     int bit = -1;         // in the byte of flags that is stored where bit 0 is; -1: not a flag
     bool stored = true;   // in the payload of its record; false: in a separate frame
-    bool report = false;  // in the ops of the JSON report
+    bool report = false;  // in the JSON report under its own name; of coverage every field is
 
     constexpr Field since(unsigned v) const {
         Field f = *this;

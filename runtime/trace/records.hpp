@@ -51,21 +51,21 @@ struct ProcessRecord {
 template <class V>
 constexpr void fields(V&& v, Of<ProcessRecord>) {
     using R = ProcessRecord;
-    v(Field{"rank"}, &R::rank);
-    v(Field{"local_rank"}, &R::local_rank);
-    v(Field{"world_size"}, &R::world_size);
-    v(Field{"restart"}, &R::restart);
-    v(Field{"pid"}, &R::pid);
-    v(Field{"started_unix_ns"}, &R::started_unix_ns);
-    v(Field{"host"}, &R::host);
-    v(Field{"job"}, &R::job);
-    v(Field{"launcher"}, &R::launcher);
-    v(Field{"program"}, &R::program);
-    v(Field{"framework"}, &R::framework);
-    v(Field{"adapter"}, &R::adapter);
-    v(Field{"mode"}, &R::mode);
-    v(Field{"local_ranks"}.since(1), &R::local_ranks);
-    v(Field{"members"}.since(1), &R::members);
+    v(Field{"rank"}.reported(), &R::rank);
+    v(Field{"local_rank"}.reported(), &R::local_rank);
+    v(Field{"world_size"}.reported(), &R::world_size);
+    v(Field{"restart"}.reported(), &R::restart);
+    v(Field{"pid"}.reported(), &R::pid);
+    v(Field{"started_unix_ns"}.reported(), &R::started_unix_ns);
+    v(Field{"host"}.reported(), &R::host);
+    v(Field{"job"}.reported(), &R::job);
+    v(Field{"launcher"}.reported(), &R::launcher);
+    v(Field{"program"}.reported(), &R::program);
+    v(Field{"framework"}.reported(), &R::framework);
+    v(Field{"adapter"}.reported(), &R::adapter);
+    v(Field{"mode"}.reported(), &R::mode);
+    v(Field{"local_ranks"}.since(1).reported(), &R::local_ranks);
+    v(Field{"members"}.since(1).reported(), &R::members);
     v(Field{"nvtx_domains"}.since(1), &R::nvtx_domains);
 }
 
@@ -81,8 +81,8 @@ struct LossRecord {
 template <class V>
 constexpr void fields(V&& v, Of<LossRecord>) {
     using R = LossRecord;
-    v(Field{"micro_step"}, &R::micro_step);
-    v(Field{"dtype"}.bare(), &R::dtype);
+    v(Field{"micro_step"}.reported(), &R::micro_step);
+    v(Field{"dtype"}.bare().reported(), &R::dtype);
     v(Field{"has_twin"}.hidden(), &R::has_twin);
     v(Field{"real"}, &R::real);
     v(Field{"twin"}, &R::twin);
@@ -136,23 +136,23 @@ template <class V>
 constexpr void fields(V&& v, Of<CollectiveRecord>) {
     using R = CollectiveRecord;
     using enum Merge;
-    v(Field{"op"}.bare(), &R::op);
-    v(Field{"reduction"}, &R::reduction);
-    v(Field{"dtype"}.bare(), &R::dtype);
-    v(Field{"group"}, &R::group);
-    v(Field{"calls", sum}, &R::calls);
-    v(Field{"bytes", sum}, &R::bytes);
+    v(Field{"op"}.bare().reported(), &R::op);
+    v(Field{"reduction"}.reported(), &R::reduction);
+    v(Field{"dtype"}.bare().reported(), &R::dtype);
+    v(Field{"group"}.reported(), &R::group);
+    v(Field{"calls", sum}.reported(), &R::calls);
+    v(Field{"bytes", sum}.reported(), &R::bytes);
     v(Field{"compared", sum}.since(1), &R::compared);
     v(Field{"error_squares", sum}.since(1), &R::error_squares);
     v(Field{"sum_squares", sum}.since(1), &R::sum_squares);
-    v(Field{"made_nonfinite", sum}.since(1), &R::made_nonfinite);
+    v(Field{"made_nonfinite", sum}.since(1).reported(), &R::made_nonfinite);
     v(Field{"finite_inputs", sum}.since(3), &R::finite_inputs);
     v(Field{"lost_inputs", sum}.since(3), &R::lost_inputs);
     v(Field{"ranks"}.since(4), &R::ranks);
     v(Field{"lost_results", sum}.since(4), &R::lost_results);
     v(Field{"beyond", sum}.since(5), &R::beyond);
-    v(Field{"memory", place}.since(6), &R::memory);
-    v(Field{"algorithms", place}.since(6), &R::algorithms);
+    v(Field{"memory", place}.since(6).reported(), &R::memory);
+    v(Field{"algorithms", place}.since(6).reported(), &R::algorithms);
     v(Field{"communicator", place}.since(7), &R::communicator);
     v(Field{"member", place}.since(7), &R::member);
     v(Field{"device", place}.since(7), &R::device);

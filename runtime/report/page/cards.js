@@ -9,7 +9,7 @@ function drawStrip() {
   const lost = trust.missing_total ? trust.missing_total + " of " + (run.world ?? run.ranks) + " ranks missing" : "";
   at("facts").textContent = list([
     verdict.loss,
-    trust.coverage.ops === null ? "no twin" : "coverage " + percent(trust.coverage.ops) + " of ops",
+    trust.coverage.ops_fraction === null ? "no twin" : "coverage " + percent(trust.coverage.ops_fraction) + " of ops",
     plural(run.ranks, "rank"), lost,
     plural(run.steps, "step") + (run.skipped ? ", " + run.skipped + " skipped" : ""),
     "mode " + run.mode]);
@@ -126,8 +126,8 @@ function drawNoCause(body) {
   body.append(el("p", list([plural(data.run.steps, "step") + " judged", data.run.skipped
     ? plural(data.run.skipped, "step") + " skipped by the loss scaler, as it should" : "no step skipped",
   yes ? plural(yes, "statement") + " about dtypes checked and true" : "",
-  data.trust.coverage.ops === null ? "no twin: divergence was not measured"
-    : "the twin followed " + percent(data.trust.coverage.ops) + " of the float ops"])));
+  data.trust.coverage.ops_fraction === null ? "no twin: divergence was not measured"
+    : "the twin followed " + percent(data.trust.coverage.ops_fraction) + " of the float ops"])));
 }
 
 function drawFindings() {

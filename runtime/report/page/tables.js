@@ -88,10 +88,10 @@ function drawTrust() {
   for (const why of data.verdict.inconclusive) body.append(el("p", el("b", "Inconclusive: "), why));
   for (const text of trust.unreadable) body.append(el("p", el("b", "Not readable: "), text));
   body.append(el("h3", "What the twin followed"), el("dl.figures",
-    figure("float ops", percent(c.ops)), figure("their bytes", percent(c.bytes)),
+    figure("float ops", percent(c.ops_fraction)), figure("their bytes", percent(c.bytes_fraction)),
     figure("not followed", number(c.unshadowed)), figure("failed in the twin", number(c.failed)),
-    figure("histories lost after step 0", number(Math.max(0, c.seeds_after_first - c.external_after_first))),
-    figure("data from outside", number(c.external_after_first)), figure("written unseen", number(c.stale)),
+    figure("histories lost after step 0", number(Math.max(0, c.seeds_after_step_0 - c.external_after_step_0))),
+    figure("data from outside", number(c.external_after_step_0)), figure("written unseen", number(c.stale)),
     figure("integer results that differ", number(c.flips)), figure("values that left differing", number(c.leaks)),
     figure("gradient sums in another order", number(c.regrouped)),
     figure("random draws in 16 bits", number(c.drawn))));
