@@ -301,6 +301,31 @@ bool only_predicts(const Function& f, const Call& trainer) {
     return predicts && std::ranges::none_of(f.returned, is_it);
 }
 
+namespace {
+
+bool is_settings(std::string_view name) {
+    return name.ends_with("TrainingArguments") || name.ends_with("Config");
+}
+
+bool is_given(const Call& call, std::string_view name) {
+    const Operand* value = keyword_argument(call, name);
+    return value && value->constant.str() != "None" && value->constant.str() != "''" && !is_false(value);
+}
+
+}  // namespace
+
+std::optional<PlainTrainer> plain_trainer(const Function& f, const Call& call) {
+    const bool is_own = !is_hf_trainer(call.name.str());  // its positions are its own
+    const Operand* model = is_own ? keyword_argument(call, "model") : argument(call, 0, "model");
+    const Operand* settings = is_own ? keyword_argument(call, "args") : argument(call, 1, "args");
+    const Call* made = settings ? call_of(f, *settings) : nullptr;
+    if (!model || !made || !is_settings(leaf(made->name.str()))) return std::nullopt;
+    if (has_unpacked(*made) || has_unpacked(call) || only_predicts(f, call)) return std::nullopt;
+    if (is_given(call, "peft_config") || is_given(call, "optimizers")) return std::nullopt;
+    if (is_given(*made, "deepspeed") || is_given(*made, "fsdp")) return std::nullopt;
+    return PlainTrainer{model, made};
+}
+
 bool asks_for_fp16(const Function& f, const Call& arguments) {
     const Operand* const asked = keyword_argument(arguments, "fp16");
     const Call* const found = asked ? call_of(f, *asked) : nullptr;

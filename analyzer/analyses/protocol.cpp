@@ -41,6 +41,9 @@ Protocol::Protocol(const Program& program) : program_(program), roles_(program) 
         program, roles_,
         Paths::Scalers{[this](const Function& root, Symbol scaler) { return enabled(root, scaler); },
                        [this](Symbol a, Symbol b) { return are_distinct(a, b); }});
+    const EventMask steps = mask_of(EventKind::scaler_step) | mask_of(EventKind::unscale);
+    for (const Function* f : program.functions())
+        if (mask(*f) & steps) find_refusals(*f);
 }
 
 void Protocol::find_scalers() {
@@ -101,43 +104,6 @@ Symbol Protocol::scaler_in(const Function& f) const {
         const Symbol name = key_of(c.args[0]);
         if (!found.empty() && name != found) return {};
         found = name;
-    }
-    return found;
-}
-
-namespace {
-
-// `AdamW(model.parameters())`, `SGD(params=model.parameters())`.
-DType parameters_dtype(const Program& program, const Function& f, const Call& made) {
-    const Operand* params = argument(made, 0, "params");
-    if (!params || are_of_adapters(f, *params)) return DType::unknown;
-    if (const DType known = program.dtype_of(f, *params).dtype; known != DType::unknown)
-        return params->shape == Shape::tensor ? DType::unknown : known;
-    const Call* from = call_of(f, *params);
-    if (!from || from->args.empty() || last_part(from->name.str()) != "parameters") return DType::unknown;
-    return program.dtype_of(f, from->args[0]).dtype;
-}
-
-bool may_see(const Function& user, const Function& maker, Symbol name) {
-    if (&user == &maker) return true;
-    if (user.span.file != maker.span.file) return false;
-    const bool attribute = name.str().starts_with("self.");
-    return attribute ? user.parent_class == maker.parent_class && !user.parent_class.empty()
-                     : maker.name.str().ends_with(".<module>");
-}
-
-}  // namespace
-
-DType Protocol::parameters_of(const Function& user, Symbol optimizer) const {
-    DType found = DType::unknown;
-    if (optimizer.empty()) return found;
-    const auto made = optimizers_.find(optimizer);
-    if (made == optimizers_.end()) return found;
-    for (const auto& [f, call] : made->second) {
-        if (!may_see(user, *f, optimizer)) continue;
-        const DType dtype = parameters_dtype(program_, *f, *call);
-        if (found != DType::unknown && dtype != found) return DType::unknown;
-        found = dtype;
     }
     return found;
 }

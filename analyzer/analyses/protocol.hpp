@@ -4,6 +4,9 @@
 // objects are scalers, what happens in which order on every path, and which orders are defects.
 
 #include <memory>
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "analyzer/analyses/context.hpp"
@@ -19,6 +22,15 @@ struct MadeScaler {
     Enabled enabled;
 };
 
+// A scaler that torch does not let unscale: the parameters of the optimizer, and so its gradients, are half.
+struct Refusal {
+    const Function* function = nullptr;
+    const Call* call = nullptr;  // step() or unscale_(), the first of the function for this optimizer
+    Symbol optimizer;
+    DType parameters = DType::unknown;
+    bool is_certain = true;  // false: whether the scaler runs on CUDA is not known
+};
+
 class Protocol {
 public:
     explicit Protocol(const Program&);
@@ -32,6 +44,9 @@ public:
 
     // The dtype of the parameters that this optimizer was built from, as far as that is known.
     DType parameters_of(const Function&, Symbol optimizer) const;
+    const std::vector<Refusal>& refusals() const { return refusals_; }
+    // Whether a scaler is refused for this optimizer wherever it steps.
+    bool is_refused(const Call& optimizer) const { return refused_.contains(&optimizer); }
     // The files of the program that the function belongs to, as far as calls show: the files that call into
     // its file, and those that it calls.
     const std::vector<Symbol>& files_near(const Function&) const;
@@ -43,6 +58,11 @@ public:
 private:
     void find_scalers();
     void connect_files();
+    void find_refusals(const Function&);
+    using Made = std::vector<std::pair<const Function*, const Call*>>;
+    Made makers_of(const Function& user, Symbol optimizer) const;
+    std::optional<Refusal> refusal_of(const Function&, const Call& step, Symbol optimizer) const;
+    Switch scales_on_cuda(const Function&) const;
     std::vector<Symbol> find_near(Symbol file) const;
     Enabled enabled(const Function& root, Symbol scaler) const;
     bool are_distinct(Symbol a, Symbol b) const;
@@ -50,13 +70,14 @@ private:
     const Program& program_;
     Roles roles_;
     std::vector<MadeScaler> scalers_;
-    using Made = std::vector<std::pair<const Function*, const Call*>>;
     std::unordered_map<Symbol, Made> optimizers_;  // by the name that they are assigned to
     using Files = std::unordered_map<Symbol, std::vector<Symbol>>;
     Files calls_, called_;  // between files
     std::unordered_set<Symbol> scaling_files_;
     Memo<Symbol, std::vector<Symbol>> near_;
     std::unique_ptr<Paths> paths_;
+    std::vector<Refusal> refusals_;
+    std::unordered_set<const Call*> refused_;
 };
 
 // The protocol of the program, found at the first call for a context and kept with it.

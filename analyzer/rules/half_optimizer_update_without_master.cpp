@@ -32,6 +32,7 @@
 #include "analyzer/analyses/module_operands.hpp"
 #include "analyzer/analyses/numbers.hpp"
 #include "analyzer/analyses/optimizers.hpp"
+#include "analyzer/analyses/protocol.hpp"
 #include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/analyses/trials.hpp"
@@ -225,9 +226,11 @@ public:
         const Operand* parameters = argument(call, 0, "params");
         if (!parameters || keeps_rest(call) || is_unread(context_.program, f, call)) return;
         const bool is_large = is_large_rate(argument(call, 1, "lr")) || has_large_group(f, *parameters);
-        const Severity most = is_large || steps_once(f) ? Severity::note
-                              : is_own                  ? Severity::warning
-                                                        : Severity::error;
+        // MP207 reports the scaler that its parameters are not for: nothing is updated.
+        const bool is_refused = protocol_of(context_).is_refused(call);
+        const Severity most = is_large || is_refused || steps_once(f) ? Severity::note
+                              : is_own                                ? Severity::warning
+                                                                      : Severity::error;
         const std::string name(leaf(call.name.str()));
         const std::vector<ListedModule> sources = modules_in(context_, f, *parameters);
         for (const auto& [function, module, at] : sources)
@@ -240,21 +243,15 @@ public:
 
     // transformers.Trainer(model=model, args=TrainingArguments(...)) makes an optimizer over the parameters.
     void trainer(const Function& f, const Call& call) {
-        const bool is_own = !is_hf_trainer(call.name.str());  // its positions are its own
-        const Operand* model = is_own ? keyword_argument(call, "model") : argument(call, 0, "model");
-        const Operand* settings = is_own ? keyword_argument(call, "args") : argument(call, 1, "args");
-        const Call* made = settings ? call_of(f, *settings) : nullptr;
-        if (!model || !made || !is_settings(leaf(made->name.str()))) return;
-        if (has_unpacked(*made) || has_unpacked(call) || only_predicts(f, call)) return;
-        if (is_given(call, "peft_config") || is_given(call, "optimizers")) return;
-        if (is_given(*made, "deepspeed") || is_given(*made, "fsdp")) return;
-        const ModuleDType found = modules_.of_module(f, *model, call);
+        const std::optional<PlainTrainer> made = plain_trainer(f, call);
+        if (!made) return;
+        const ModuleDType found = modules_.of_module(f, *made->model, call);
         // MP207 reports this one: the scaler refuses it.
-        if (found.dtype == DType::fp16 && asks_for_fp16(f, *made)) return;
+        if (is_proven_low(found.dtype) && asks_for_fp16(f, *made->settings)) return;
         if (found.loaded && !keyword_argument(*found.loaded, "dtype") &&
             !keyword_argument(*found.loaded, "torch_dtype"))
             return;
-        report(f, call, found, *model, "the optimizer of " + std::string(leaf(call.name.str())),
+        report(f, call, found, *made->model, "the optimizer of " + std::string(leaf(call.name.str())),
                Severity::warning);
     }
 
@@ -276,15 +273,6 @@ private:
                 return o.name.str().find('.') != std::string_view::npos && leaf(o.name.str()) == part;
             });
         });
-    }
-
-    static bool is_settings(std::string_view name) {
-        return name.ends_with("TrainingArguments") || name.ends_with("Config");
-    }
-
-    static bool is_given(const Call& call, std::string_view name) {
-        const Operand* value = keyword_argument(call, name);
-        return value && value->constant.str() != "None" && value->constant.str() != "''" && !is_false(value);
     }
 
     bool report(const Function& f, const Call& call, ModuleDType found, const Operand& module,

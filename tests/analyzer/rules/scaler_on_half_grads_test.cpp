@@ -21,6 +21,13 @@ TEST(ScalerOnHalfGrads, Fp16ParametersCannotBeUnscaled) {
     EXPECT_THAT(lint("MP207", {loop("unknown")}), IsEmpty());
 }
 
+TEST(ScalerOnHalfGrads, Bf16ParametersAreRefusedOnCuda) {
+    EXPECT_THAT(lint("MP207", {loop("bf16")}), ElementsAre("error 4"));
+    EXPECT_THAT(lint("MP207", {loop("bf16", "torch.cuda.amp.GradScaler")}), ElementsAre("error 4"));
+    EXPECT_THAT(lint("MP207", {loop("bf16", "torch.cpu.amp.GradScaler")}), IsEmpty());
+    EXPECT_THAT(lint("MP207", {loop("lowp")}), IsEmpty());
+}
+
 TEST(ScalerOnHalfGrads, AShardedScalerAllowsThem) {
     EXPECT_THAT(lint("MP207", {loop("fp16", "torch.distributed.fsdp.sharded_grad_scaler.ShardedGradScaler")}),
                 IsEmpty());
@@ -40,6 +47,7 @@ TEST(ScalerOnHalfGrads, TheTrainerScalesTooWithFp16) {
     EXPECT_THAT(lint("MP207", {trainer("fp16", "false")}), IsEmpty());
     EXPECT_THAT(lint("MP207", {trainer("fp32", "true")}), IsEmpty());
     EXPECT_THAT(lint("MP207", {trainer("fp16", "args.fp16")}), IsEmpty());
+    EXPECT_THAT(lint("MP207", {trainer("bf16", "true")}), ElementsAre("error 3"));
 }
 
 }  // namespace
