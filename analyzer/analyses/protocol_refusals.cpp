@@ -87,7 +87,8 @@ std::optional<Refusal> Protocol::refusal_of(const Function& f, const Call& step,
     if (found.parameters == DType::bf16) {  // unscaling bf16 and looking for its infinities are one kernel
         const bool steps_plainly = std::ranges::any_of(f.calls, [&](const Call& c) {
             const Event e = roles_.event(f, c);
-            return e.kind == EventKind::optimizer_step && (e.optimizer == optimizer || e.subject == optimizer);
+            return e.kind == EventKind::optimizer_step &&
+                   (e.optimizer == optimizer || e.subject == optimizer);
         });
         if (steps_plainly) return std::nullopt;  // a flag decides, and perhaps the dtype too
         const Switch on_cuda = scales_on_cuda(f);

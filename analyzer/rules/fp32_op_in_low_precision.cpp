@@ -11,7 +11,7 @@
 //        have a bounded result (softmax) are notes; so are sums that round once, and a cast behind a test of the
 //        dtype, where no caller is known to pass half; and what a model returns where the requirements ask for
 //        a transformers that returns it in fp32. A loss of two tensors is computed in the wider dtype: silent
-//        where one is fp32, a note where one is not known.
+//        where one is fp32, a note where one is not known. MP122 has ops without a kernel for the dtype.
 // Tests  testdata/lint/MP102.md, tests/analyzer/rules/fp32_op_in_low_precision_test.cpp
 //
 // The families below are the union of what PyTorch (CUDA and CPU), TensorFlow, Paddle and apex keep
@@ -26,6 +26,7 @@
 #include "analyzer/analyses/arguments.hpp"
 #include "analyzer/analyses/dataflow.hpp"
 #include "analyzer/analyses/logs_of_products.hpp"
+#include "analyzer/analyses/low_operands.hpp"
 #include "analyzer/analyses/module_dtypes.hpp"
 #include "analyzer/analyses/norm_stats.hpp"
 #include "analyzer/analyses/numbers.hpp"
@@ -52,28 +53,13 @@ Need need_of(std::string_view op) {
 
 bool needs_fp32(std::string_view op) { return need_of(op) != Need::none; }
 
-// hexp(sum), __hdiv(x, sum): arithmetic in half.
 // From this version on the models of transformers leave their logits in the dtype of their weights.
 constexpr TorchVersion kKeepsLogits{4, 46};
 
+// hexp(sum), __hdiv(x, sum): arithmetic in half.
 constexpr std::array<std::string_view, 14> kIntrinsics{"hexp",  "h2exp", "hexp2",  "hexp10", "hlog",
                                                        "h2log", "hlog2", "hlog10", "__hdiv", "__h2div",
                                                        "hrcp",  "h2rcp", "hrsqrt", "h2rsqrt"};
-
-// sum(x, kFloat): the call itself asks for fp32.
-bool asks_for_fp32(const Function& f, const Call& call) {
-    if (is_wide(call.result.dtype)) return true;
-    // In Python any dtype argument decides; MP411 has those that ask for half.
-    if (is_python(f))
-        return std::ranges::any_of(call.args, [](const Operand& a) {
-            return a.shape == Shape::dtype || a.keyword.str() == "dtype";
-        });
-    constexpr std::array<std::string_view, 4> kNames{"kFloat", "kDouble", "Float", "Double"};
-    return std::ranges::any_of(call.args, [&](const Operand& a) {
-        const bool is_dtype = a.shape == Shape::options || a.shape == Shape::other;
-        return any_of(leaf(a.constant.str()), kNames) || (is_dtype && is_wide(a.dtype));
-    });
-}
 
 // Python: MP404 judges sums by index, MP405 the statistics of a normalisation.
 bool others_rule(const Function& f, const Call& call) {
@@ -99,33 +85,6 @@ bool is_made_of_literals(const Function& f, const Operand& value) {
 // The program makes up the data, to try something out.
 bool is_made_up(const Function& f, const Operand& value) {
     return is_made_of_literals(f, value) || origin(f, value, makes_random_numbers);
-}
-
-// Whether the operand may hold a tensor.
-bool may_be_tensor(const Function& f, const Operand& o) {
-    const bool may_be = is_python(f) && o.shape == Shape::other && o.keyword.empty() && o.constant.empty();
-    return o.shape == Shape::tensor || may_be;
-}
-
-struct LowOperand {
-    const Operand* operand = nullptr;
-    TensorDType is;
-};
-
-LowOperand low_operand(TensorDTypes& dtypes, const Function& f, const Call& call) {
-    for (const Operand& argument : call.args) {
-        if (!may_be_tensor(f, argument)) continue;
-        TensorDType found = dtypes.of(f, argument);
-        if (is_low_precision(found.dtype)) return {&argument, std::move(found)};
-    }
-    return {};
-}
-
-// The region decides nothing here: the op computes in the dtype of its operand. Autocast wraps no
-// in-place op, listed or not.
-bool is_unprotected(const RuleContext& context, const Context& region, const Call& call) {
-    const Policy* policy = policy_of(context, region);
-    return policy && (call.in_place || category_in(*policy, call.op) == Category::unlisted);
 }
 
 std::string consequence(Need need, DType d) {
@@ -167,16 +126,6 @@ bool is_kept_in_half(const Function& f, const Call& call) {
     return is_python(f) && consumer(f, call, is_half_cast) != nullptr;
 }
 
-// The way of the value and the way of the region are often the same calls.
-void add_new(std::vector<Note>& notes, std::vector<Note> more) {
-    for (Note& note : more) {
-        const auto same = [&](const Note& n) {
-            return n.span.file == note.span.file && n.span.line == note.span.line;
-        };
-        if (std::ranges::none_of(notes, same)) notes.push_back(std::move(note));
-    }
-}
-
 class Judge {
 public:
     Judge(const RuleContext& context, Findings& out)
@@ -186,7 +135,7 @@ public:
         if (asks_for_fp32(f, call)) return;
         if (is_python(f) && others_rule(f, call)) return;
         LowOperand low = low_operand(dtypes_, f, call);
-        if (!low.operand) return;
+        if (!low.operand || lacks_kernel(call.op.name(), low.is.dtype)) return;
         const DType widest = widest_beside(f, call);
         if (is_wide(widest)) return;
         const Context* region = context_.program.enabled_context(f, call);

@@ -42,6 +42,8 @@ enum class Trait : std::uint8_t {
     fused,
     chooses,
     whole_layer,
+    no_half,
+    no_bf16,
     writes_constants,
     arithmetic,
     domain,

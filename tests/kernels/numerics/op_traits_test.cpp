@@ -37,6 +37,15 @@ TEST(OpTraits, NamesOfTheDispatcherAreNoSpellings) {
     EXPECT_TRUE(traits_of("mkldnn_rnn_layer").has(Trait::own_integers));
 }
 
+TEST(OpTraits, KernelsThatPyTorchLacks) {
+    for (const char* name : {"torch.linalg.inv", "torch.quantile", "torch.svd"})
+        EXPECT_TRUE(traits_of(op_from_spelling(name)).has(Trait::no_half)) << name;
+    for (const char* name : {"torch.fft.rfft", "torch.view_as_complex", "torch.complex"}) {
+        EXPECT_TRUE(traits_of(op_from_spelling(name)).has(Trait::no_bf16)) << name;
+        EXPECT_FALSE(traits_of(op_from_spelling(name)).has(Trait::no_half)) << name;
+    }
+}
+
 TEST(OpTraits, CollectivesAreApart) {
     EXPECT_TRUE(traits_of_collective("allreduce_coalesced").has(Trait::in_place));
     EXPECT_TRUE(traits_of_collective("allgather_coalesced").has(Trait::copies));
