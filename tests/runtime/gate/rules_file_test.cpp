@@ -150,7 +150,7 @@ TEST(RuleFile, HostileFiles) {
     for (const std::string& text : files) {
         const auto rules = parse_rules(text, "mp-gate.toml");
         ASSERT_FALSE(rules) << text.substr(0, 60);
-        const Error error = rules.error();
+        const Error& error = rules.error();
         EXPECT_THAT(error.message, testing::StartsWith("mp-gate.toml:")) << text.substr(0, 60);
         for (const std::string& said : {error.message, error.hint}) {
             EXPECT_LT(said.size(), 800u) << text.substr(0, 60);
