@@ -247,7 +247,7 @@ public:
         if (!made) return;
         const ModuleDType found = modules_.of_module(f, *made->model, call);
         // MP207 reports this one: the scaler refuses it.
-        if (is_proven_low(found.dtype) && asks_for_fp16(f, *made->settings)) return;
+        if ((is_proven_low(found.dtype) || found.loaded) && asks_for_fp16(f, *made->settings)) return;
         if (found.loaded && !keyword_argument(*found.loaded, "dtype") &&
             !keyword_argument(*found.loaded, "torch_dtype"))
             return;

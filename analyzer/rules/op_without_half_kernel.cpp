@@ -48,8 +48,9 @@ void check_call(const RuleContext& context, TensorDTypes& dtypes, const Function
          {.rule = "MP122",
           .severity = severity_of(context, low.is, region),
           .span = call.span,
-          .message = std::string(call.op.name()) + " gets " + dtype + (region ? " in " + describe(*region) : "") +
-                     ": PyTorch has no kernel of it for " + dtype + ", and raises",
+          .message = std::string(call.op.name()) + " gets " + dtype +
+                     (region ? " in " + describe(*region) : "") + ": PyTorch has no kernel of it for " +
+                     dtype + ", and raises",
           .fix = std::string("upcast the operand ") + (is_python(f) ? "(.float())" : "(.to(torch::kFloat))"),
           .notes = std::move(notes),
           .function = {}},

@@ -52,17 +52,21 @@ void check_trainer(const RuleContext& context, ModuleDTypes& modules, const Func
     // What wraps it since (get_peft_model) may train weights of its own.
     ModuleDType now = modules.of_module(f, *made->model, c);
     const DType dtype = now.dtype == DType::unknown ? own : now.dtype;
-    if (!is_proven_low(dtype)) return;
-    const bool direct = own == dtype;
+    const bool is_auto = now.loaded && (keyword_argument(*now.loaded, "dtype") ||
+                                        keyword_argument(*now.loaded, "torch_dtype"));
+    if (!is_auto && !is_proven_low(dtype)) return;
+    const bool is_certain = !is_auto && (own == dtype || now.proven);
+    const std::string in = is_auto ? "the dtype of the checkpoint" : std::string(label(dtype));
     std::vector<Note> notes = std::move(now.chain);
+    if (is_auto) notes.push_back({now.loaded->span, "loaded with dtype=\"auto\" here"});
     notes.push_back({made->settings->span, "fp16 training is asked for here"});
     emit(context, f,
          {.rule = "MP207",
-          .severity = direct || now.proven ? Severity::error : Severity::warning,
+          .severity = is_certain ? Severity::error : Severity::warning,
           .span = c.span,
-          .message = "the model is loaded in " + std::string(label(dtype)) +
-                     " and trained with fp16=True: its scaler cannot unscale " + std::string(label(dtype)) +
-                     " gradients",
+          .message = "the model is loaded in " + in +
+                     " and trained with fp16=True: its scaler cannot unscale " +
+                     (is_auto ? "fp16 or bf16" : in) + " gradients",
           .fix = "load the model in fp32; fp16=True casts what should be half",
           .notes = std::move(notes),
           .function = {}},

@@ -7,8 +7,8 @@ namespace {
 std::string op(std::string_view name, std::string_view dtype, std::string_view more = "") {
     return "unit t.py language=python\n  func 1:5 t.step kind=python\n"
            "    call 2:5-30 torch." +
-           std::string(name) + " op=" + std::string(name) + " args=[{" + std::string(dtype) + " tensor name=x}" +
-           std::string(more) + "]\n";
+           std::string(name) + " op=" + std::string(name) + " args=[{" + std::string(dtype) +
+           " tensor name=x}" + std::string(more) + "]\n";
 }
 
 TEST(OpWithoutHalfKernel, SolversRefuseBoth) {
