@@ -24,8 +24,8 @@ struct LowOperand {
 };
 LowOperand low_operand(TensorDTypes&, const Function&, const Call&);
 
-// The region decides nothing here: the op computes in the dtype of its operand. Autocast wraps no in-place op, listed or
-// not.
+// The region decides nothing here: the op computes in the dtype of its operand. Autocast wraps no in-place op,
+// listed or not.
 bool is_unprotected(const RuleContext&, const Context& region, const Call&);
 
 // PyTorch has no kernel of the op for this dtype, on CUDA or on the CPU, and raises.

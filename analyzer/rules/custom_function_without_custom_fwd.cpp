@@ -6,6 +6,7 @@
 // Why    Forward runs under autocast and saves what it got, backward runs without: the product gets
 //        a half gradient and an fp32 tensor and throws, or the extension reads the wrong type.
 // Fix    @custom_fwd(device_type="cuda") on forward and @custom_bwd(device_type="cuda") on backward.
+//        Without custom_bwd a note where backward has no op that a region decides about.
 // Silent Elementwise, reshaping and communicating functions; functions that cast their inputs; those
 //        only applied outside regions.
 // Tests  testdata/lint/MP114.md, tests/analyzer/rules/custom_function_without_custom_fwd_test.cpp
@@ -26,6 +27,18 @@ namespace {
 bool multiplies(const RuleContext& context, const Function& f) {
     return std::ranges::any_of(f.calls, [&](const Call& call) {
         return context.policy("cuda")->category(call.op) == Category::lower;
+    });
+}
+
+// Whether the region would decide how an op of the function, or of one that it calls, computes.
+bool has_listed_op(const RuleContext& context, const Function& f) {
+    const auto is_listed = [&](const Call& call) {
+        const Category category = context.policy("cuda")->category(call.op);
+        return call.op.known() && category != Category::unlisted && category != Category::banned;
+    };
+    return std::ranges::any_of(f.calls, [&](const Call& call) {
+        const Function* callee = context.program.definition(call.callee);
+        return is_listed(call) || (callee && std::ranges::any_of(callee->calls, is_listed));
     });
 }
 
@@ -98,7 +111,8 @@ void check_decorated(const RuleContext& context, const AutogradClass& is, Findin
                "custom_fwd does not work with a separate setup_context: it runs outside of it",
                "save what backward needs in forward(ctx, ...)", {}, out);
     else if (is.backward && !has_decorator(*is.backward, "custom_bwd"))
-        report(context, *is.backward, Severity::warning,
+        report(context, *is.backward,
+               has_listed_op(context, *is.backward) ? Severity::warning : Severity::note,
                "forward has custom_fwd and backward no custom_bwd: backward runs in another "
                "autocast state than forward",
                "decorate backward with custom_bwd", {{is.forward->span, "custom_fwd is here"}}, out);

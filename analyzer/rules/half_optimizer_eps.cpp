@@ -4,7 +4,8 @@
 //        with an eps that is 0 in fp16; the default 1e-8 is.
 // Why    v of a parameter without gradient is 0, so the step is 0 / 0: the weights become NaN.
 // Fix    eps=1e-4, or fp32 parameters.
-// Silent fp32 and bf16 parameters, and those that become fp32 after the cast; an eps that fp16 holds;
+// Silent An optimizer that nothing reads; fp32 and bf16 parameters, and those that become fp32 after the cast; an eps
+//        that fp16 holds;
 //        fused=True, which computes in fp32; optimizers with fp32 copies of their own (apex,
 //        bitsandbytes, DeepSpeed); programs that shard with FSDP, whose param_dtype is not that of
 //        the shards; in C++ options that come from elsewhere.
@@ -23,6 +24,7 @@
 #include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/analyses/tensor_dtypes.hpp"
+#include "analyzer/analyses/trials.hpp"
 #include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
@@ -123,6 +125,7 @@ public:
         if (!value || rounded(DType::fp16, *value) != 0) return;
         const Operand* params = argument(call, 0, "params");
         if (!params || sharded() || are_of_adapters(f, *params)) return;
+        if (is_unread(context_.program, f, call)) return;  // nothing steps it
         TensorDType is = parameters(f, *params);
         if (is.dtype == DType::unknown) is = from_engine(f);
         if (is.dtype == DType::fp16) ask_modules(f, *params, is);

@@ -252,7 +252,7 @@ public:
             !keyword_argument(*found.loaded, "torch_dtype"))
             return;
         report(f, call, found, *made->model, "the optimizer of " + std::string(leaf(call.name.str())),
-               Severity::warning);
+               launches_deepspeed() ? Severity::note : Severity::warning);
     }
 
     // p.data.add_(p.grad, alpha=-lr), p -= lr * p.grad: a step without an optimizer
@@ -266,6 +266,13 @@ public:
     }
 
 private:
+    // accelerate launch --config_file: DeepSpeed keeps fp32 masters, and no code of the program names it.
+    bool launches_deepspeed() const {
+        constexpr std::array<std::string_view, 3> kGiven{"deepspeed_config_file", "zero_stage",
+                                                         "use_deepspeed"};
+        return context_.project.is_given && std::ranges::any_of(kGiven, context_.project.is_given);
+    }
+
     // Whether what is added is computed from `p.grad`.
     static bool takes_part(const Function& f, const Call& call, std::string_view part) {
         return std::any_of(call.args.begin() + 1, call.args.end(), [&](const Operand& added) {

@@ -117,5 +117,21 @@ TEST(HalfOptimizerUpdate, SchedulersAndOtherArgumentsAreNoOptimizers) {
                 IsEmpty());
 }
 
+TEST(HalfOptimizerUpdate, ALaunchWithDeepSpeedKeepsMasters) {
+    const std::string trainer =
+        "unit t.py language=python\n  func 1:5 t.main kind=python\n"
+        "    call 2:5-30 transformers.TrainingArguments kind=constructor args=[{constant=true "
+        "keyword=bf16}]\n"
+        "    call 3:5-30 transformers.Trainer kind=constructor args=[{bf16 module keyword=model} {call=0 "
+        "keyword=args}]\n";
+    const auto with = [&](std::string_view given) {
+        return lint("MP501", {trainer}, Profile::training, "",
+                    {.is_given = [=](std::string_view option) { return option == given; }});
+    };
+    EXPECT_THAT(with("bf16"), ElementsAre("warning 3"));
+    EXPECT_THAT(with("deepspeed_config_file"), ElementsAre("note 3"));
+    EXPECT_THAT(with("zero_stage"), ElementsAre("note 3"));
+}
+
 }  // namespace
 }  // namespace mp::lint::test

@@ -20,7 +20,8 @@ using ::testing::IsEmpty;
 enum class Profile { training, inference };
 
 inline Findings findings(std::string_view id, const std::vector<std::string>& texts,
-                         Profile profile = Profile::training, std::string_view torch = "") {
+                         Profile profile = Profile::training, std::string_view torch = "",
+                         const Project& project = {}) {
     std::vector<Unit> units;
     for (const std::string& text : texts) {
         auto unit = parse_facts(text);
@@ -41,7 +42,8 @@ inline Findings findings(std::string_view id, const std::vector<std::string>& te
     rule->check({.program = program,
                  .policies = policies,
                  .inference = profile == Profile::inference,
-                 .torch = parse_torch_version(torch).value_or(TorchVersion{})},
+                 .torch = parse_torch_version(torch).value_or(TorchVersion{}),
+                 .project = project},
                 out);
     for (const Finding& finding : out) {
         EXPECT_EQ(finding.rule, id);
@@ -56,9 +58,10 @@ inline Findings findings(std::string_view id, const std::vector<std::string>& te
 
 // "error 12": severity and line of each finding, in the order in which the rule gives them.
 inline std::vector<std::string> lint(std::string_view id, const std::vector<std::string>& texts,
-                                     Profile profile = Profile::training, std::string_view torch = "") {
+                                     Profile profile = Profile::training, std::string_view torch = "",
+                                     const Project& project = {}) {
     std::vector<std::string> lines;
-    for (const Finding& f : findings(id, texts, profile, torch))
+    for (const Finding& f : findings(id, texts, profile, torch, project))
         lines.push_back(std::string(name_of(f.severity)) + " " + std::to_string(f.span.line));
     return lines;
 }

@@ -101,7 +101,7 @@ TEST(Page, LongNamesAreCutInTheirMiddle) {
 TEST(Page, AnEmptyRunIsAPageToo) {
     const json data = data_in(html_page({}, {}));
     EXPECT_TRUE(data["cause"].is_null());
-    EXPECT_TRUE(data["trust"]["coverage"]["ops"].is_null());
+    EXPECT_TRUE(data["trust"]["coverage"]["ops_fraction"].is_null());
     EXPECT_EQ(data["map"]["columns"], 0);
 }
 
