@@ -61,8 +61,7 @@ bool is_load(const Call& call) {
     if (!call.name.str().starts_with("transformers.") || leaf(call.name.str()) != "from_pretrained")
         return false;
     if (call.result.dtype != DType::unknown || has_unpacked(call)) return false;
-    const Operand* dtype = keyword_argument(call, "dtype");
-    if (!dtype) dtype = keyword_argument(call, "torch_dtype");
+    const Operand* dtype = dtype_of_load(call);
     return !dtype || spelled(*dtype) == "auto";
 }
 
@@ -510,10 +509,16 @@ ModuleDType ModuleDTypes::items_of(const Function& f, const Call& display, int l
     return common;
 }
 
+bool ModuleDType::is_auto() const { return loaded && dtype_of_load(*loaded); }
+
+const Operand* dtype_of_load(const Call& load) {
+    const Operand* dtype = keyword_argument(load, "dtype");
+    return dtype ? dtype : keyword_argument(load, "torch_dtype");
+}
+
 // from_pretrained(name, dtype=dtype), where another function decides the dtype.
 ModuleDType ModuleDTypes::loaded_as(const Function& f, const Call& call) {
-    const Operand* dtype = keyword_argument(call, "dtype");
-    if (!dtype) dtype = keyword_argument(call, "torch_dtype");
+    const Operand* dtype = dtype_of_load(call);
     ModuleDType found = unknown();
     if (!dtype || leaf(call.name.str()) != "from_pretrained") return found;
     static_cast<TensorDType&>(found) = tensors_.of(f, *dtype);

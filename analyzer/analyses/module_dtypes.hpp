@@ -22,7 +22,11 @@ struct ModuleDType : TensorDType {
     // Loaded here without a dtype, or with "auto": the checkpoint decides. nullptr when something else does.
     const Call* loaded = nullptr;
     bool known() const { return dtype != DType::unknown || loaded; }
+    bool is_auto() const;  // loaded with dtype="auto"
 };
+
+// The argument of from_pretrained() for the dtype, under its old or its new name; nullptr: none.
+const Operand* dtype_of_load(const Call&);
 
 // Whose dtype: of the parameters that are trained, or of what the module returns. Adapters and the upcasts of quantised
 // models decide the first alone.

@@ -45,7 +45,7 @@ public:
     // The dtype of the parameters that this optimizer was built from, as far as that is known.
     DType parameters_of(const Function&, Symbol optimizer) const;
     const std::vector<Refusal>& refusals() const { return refusals_; }
-    // Whether a scaler is refused for this optimizer wherever it steps.
+    // Whether the call makes an optimizer of one of them.
     bool is_refused(const Call& optimizer) const { return refused_.contains(&optimizer); }
     // The files of the program that the function belongs to, as far as calls show: the files that call into
     // its file, and those that it calls.

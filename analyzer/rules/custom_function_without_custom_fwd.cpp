@@ -6,9 +6,8 @@
 // Why    Forward runs under autocast and saves what it got, backward runs without: the product gets
 //        a half gradient and an fp32 tensor and throws, or the extension reads the wrong type.
 // Fix    @custom_fwd(device_type="cuda") on forward and @custom_bwd(device_type="cuda") on backward.
-//        Without custom_bwd a note where backward has no op that a region decides about.
 // Silent Elementwise, reshaping and communicating functions; functions that cast their inputs; those
-//        only applied outside regions.
+//        only applied outside regions. A note: no custom_bwd on a backward without an op that a region decides about.
 // Tests  testdata/lint/MP114.md, tests/analyzer/rules/custom_function_without_custom_fwd_test.cpp
 
 #include <algorithm>

@@ -5,10 +5,9 @@
 // Why    v of a parameter without gradient is 0, so the step is 0 / 0: the weights become NaN.
 // Fix    eps=1e-4, or fp32 parameters.
 // Silent An optimizer that nothing reads; fp32 and bf16 parameters, and those that become fp32 after the cast; an eps
-//        that fp16 holds;
-//        fused=True, which computes in fp32; optimizers with fp32 copies of their own (apex,
-//        bitsandbytes, DeepSpeed); programs that shard with FSDP, whose param_dtype is not that of
-//        the shards; in C++ options that come from elsewhere.
+//        that fp16 holds; fused=True, which computes in fp32; optimizers with fp32 copies of their own (apex,
+//        bitsandbytes, DeepSpeed); programs that shard with FSDP, whose param_dtype is not that of the shards; in C++
+//        options that come from elsewhere.
 // Tests  testdata/lint/MP303.md, tests/analyzer/rules/half_optimizer_eps_test.cpp
 
 #include <algorithm>

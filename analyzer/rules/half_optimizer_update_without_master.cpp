@@ -248,9 +248,7 @@ public:
         const ModuleDType found = modules_.of_module(f, *made->model, call);
         // MP207 reports this one: the scaler refuses it.
         if ((is_proven_low(found.dtype) || found.loaded) && asks_for_fp16(f, *made->settings)) return;
-        if (found.loaded && !keyword_argument(*found.loaded, "dtype") &&
-            !keyword_argument(*found.loaded, "torch_dtype"))
-            return;
+        if (found.loaded && !found.is_auto()) return;
         report(f, call, found, *made->model, "the optimizer of " + std::string(leaf(call.name.str())),
                launches_deepspeed() ? Severity::note : Severity::warning);
     }
@@ -293,8 +291,7 @@ private:
             if (!found.proven || !is_proven_low(found.dtype)) return false;
             most = std::min(most, Severity::warning);
         }
-        const bool is_auto = found.loaded && (keyword_argument(*found.loaded, "dtype") ||
-                                              keyword_argument(*found.loaded, "torch_dtype"));
+        const bool is_auto = found.is_auto();
         Severity severity = found.proven ? error_if_proven(found.dtype) : Severity::warning;
         // dtype = torch.bfloat16 if device == "cuda" else torch.float32
         if (!found.proven && is_without_cuda(f, call.block)) severity = Severity::note;

@@ -52,8 +52,7 @@ void check_trainer(const RuleContext& context, ModuleDTypes& modules, const Func
     // What wraps it since (get_peft_model) may train weights of its own.
     ModuleDType now = modules.of_module(f, *made->model, c);
     const DType dtype = now.dtype == DType::unknown ? own : now.dtype;
-    const bool is_auto = now.loaded && (keyword_argument(*now.loaded, "dtype") ||
-                                        keyword_argument(*now.loaded, "torch_dtype"));
+    const bool is_auto = now.is_auto();
     if (!is_auto && !is_proven_low(dtype)) return;
     const bool is_certain = !is_auto && (own == dtype || now.proven);
     const std::string in = is_auto ? "the dtype of the checkpoint" : std::string(label(dtype));

@@ -10,7 +10,6 @@
 #include "kernels/numerics/float_format.hpp"
 #include "runtime/report/page.hpp"
 #include "runtime/report/page_map.hpp"
-#include "runtime/report/process_rows.hpp"
 #include "runtime/report/sections.hpp"
 #include "runtime/report/verdict_text.hpp"
 #include "runtime/trace/display.hpp"
