@@ -234,12 +234,13 @@ private:
         });
     }
 
-    // What is lost of such a sum is one rounding, unless its terms are large, or it is a spread that is divided by.
+    // What is lost of such a sum is one rounding, unless its terms are large, or it is a variance that is divided by:
+    // that leaves the range where the values are above 256. A standard deviation does not.
     static bool is_one_rounding(const Function& f, const Call& call, const Operand& summed) {
         if (!traits_of(call.op).has(Trait::sums_in_fp32)) return false;
         const Call* terms = producer(f, summed);
         if (terms && (is_square(*terms) || need_of(terms->op.name()) == Need::wide)) return false;
-        return !is_variance(call) || divisions_by(f, call).empty();
+        return !call.op.name().starts_with("var") || divisions_by(f, call).empty();
     }
 
     // mse_loss(fp16, fp32) is computed in fp32: the widest dtype of the tensors decides. unknown: that of one is not

@@ -5,13 +5,16 @@
 // Why    Autocast does not wrap in-place forms. addmm_ raises on mixed inputs; `half += fp32` is rounded
 //        to half at every addition.
 // Fix    The out-of-place form, with an fp32 accumulator.
-// Silent In-place ops on an fp32 destination, relu_ and the like, values whose dtype is not known.
+// Silent In-place ops on an fp32 destination, relu_ and the like, values whose dtype is not known. A note where one
+//        addition rounds once: no loop repeats it on what was there before.
 // Tests  testdata/lint/MP116.md, tests/analyzer/rules/inplace_in_autocast_test.cpp
 
 #include <algorithm>
 #include <array>
 
 #include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/control_flow.hpp"
+#include "analyzer/analyses/dataflow.hpp"
 #include "analyzer/analyses/regions.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/analyses/tensor_dtypes.hpp"
@@ -24,11 +27,19 @@ bool can_be_tensor(const Operand& value) {
     return value.shape == Shape::tensor || (value.shape == Shape::other && value.constant.empty());
 }
 
-constexpr std::array<std::string_view, 8> kAdditions{"__iadd__",   "__isub__",   "add_",       "sub_",
-                                                     "index_add_", "operator+=", "operator-=", "addcmul_"};
+// MP404 has index_add_.
+constexpr std::array<std::string_view, 7> kAdditions{"__iadd__",   "__isub__",   "add_",    "sub_",
+                                                     "operator+=", "operator-=", "addcmul_"};
 
 bool adds_in_place(const Call& call) {
     return any_of(leaf(call.name.str()), kAdditions) && call.args.size() > 1;
+}
+
+// A loop adds to a value from before it.
+bool adds_again(const Function& f, const Call& call) {
+    const ControlFlow flow(f);
+    const Call* made = producer(f, call.args[0]);
+    return flow.is_in_loop(call.block) && (!made || !flow.is_in_loop(made->block));
 }
 
 bool writes_out(const Call& call) {
@@ -77,9 +88,10 @@ void check_call(const RuleContext& context, TensorDTypes& dtypes, const Function
     if (!region || (!adds_in_place(call) && !writes_out(call))) return;
     std::string message = message_of(dtypes, context, f, call, *region);
     if (message.empty()) return;
+    const bool once = adds_in_place(call) && !adds_again(f, call);
     emit(context, f,
          {.rule = "MP116",
-          .severity = Severity::warning,
+          .severity = once ? Severity::note : Severity::warning,
           .span = call.span,
           .message = std::move(message),
           .fix = "use the out-of-place form, with an fp32 accumulator",

@@ -36,9 +36,9 @@ TEST(Fp32OpInLowPrecision, SumsThatRoundOnceAreNotesUnlessTheirTermsAreLarge) {
     EXPECT_THAT(sum_of("exp op=exp args=[{fp16 tensor name=x}]"), ElementsAre("warning 6", "warning 7"));
 }
 
-TEST(Fp32OpInLowPrecision, ASpreadThatDividesIsAWarning) {
+TEST(Fp32OpInLowPrecision, AVarianceThatDividesIsAWarning) {
     const auto spread_in = [](const std::string& more) {
-        return plain(op("std", "fp16") + "    call 8:9 at::" + more + " result.shape=tensor\n");
+        return plain(op("var", "fp16") + "    call 8:9 at::" + more + " result.shape=tensor\n");
     };
     EXPECT_THAT(spread_in("div op=div args=[{tensor name=x} {tensor call=0}]"), ElementsAre("warning 7"));
     EXPECT_THAT(spread_in("div op=div args=[{tensor call=0} {tensor name=x}]"), ElementsAre("note 7"));

@@ -15,11 +15,23 @@ std::string addmm(std::string_view target, std::string_view value) {
            " tensor name=b}]\n";
 }
 
-TEST(InplaceInAutocast, Fp32AddedInPlaceToHalfIsAWarning) {
+TEST(InplaceInAutocast, Fp32AddedInPlaceToHalfIsANote) {
     const auto found = findings("MP116", {python(open() + add("bf16", "fp32") + close())});
     ASSERT_EQ(found.size(), 1u);
-    EXPECT_EQ(found[0].severity, Severity::warning);
+    EXPECT_EQ(found[0].severity, Severity::note);
     EXPECT_THAT(found[0].message, HasSubstr("'acc', which is bf16"));
+}
+
+TEST(InplaceInAutocast, InALoopItIsAWarning) {
+    const std::string blocks =
+        "    block to=[1]\n    block to=[{2 condition=x} {3 condition=x when=false}]\n    block to=[1]\n"
+        "    block leaves\n";
+    const auto in_block = [](std::string call, int block) {
+        return call.insert(call.size() - 1, " block=" + std::to_string(block));
+    };
+    EXPECT_THAT(
+        lint("MP116", {python(blocks + open() + in_block(add("bf16", "fp32"), 2) + in_block(close(), 3))}),
+        ElementsAre("warning 7"));
 }
 
 TEST(InplaceInAutocast, AnFp32DestinationIsSilent) {
