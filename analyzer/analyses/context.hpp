@@ -16,6 +16,7 @@ class Classes;
 class HalfModels;
 class NativeCode;
 class Protocol;
+class Refusals;
 class SumVariants;
 class TensorAnswers;
 enum class CodeKind : std::uint8_t;
@@ -48,9 +49,10 @@ struct RuleContext {
     std::string_view root{};    // of the project: where its tests and benchmarks are looked for; empty: "/"
     Project project{};
 
-    // Results of protocol_of(), engines_of(), constant_uses(), classes_of(), half_models_of(), half_evidence(),
-    // wide_sum_variant() and code_kind(), computed once per run, and what all TensorDTypes have found.
+    // Results of protocol_of(), refusals_of(), engines_of(), constant_uses(), classes_of(), half_models_of(),
+    // half_evidence(), wide_sum_variant() and code_kind(), computed once per run, and what all TensorDTypes have found.
     Shared<Protocol> protocol{};
+    Shared<Refusals> refusals{};
     Shared<std::vector<Engine>> engines{};
     Shared<std::vector<ConstantUse>> constants{};
     Shared<Classes> classes{};

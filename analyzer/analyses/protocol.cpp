@@ -41,17 +41,12 @@ Protocol::Protocol(const Program& program) : program_(program), roles_(program) 
         program, roles_,
         Paths::Scalers{[this](const Function& root, Symbol scaler) { return enabled(root, scaler); },
                        [this](Symbol a, Symbol b) { return are_distinct(a, b); }});
-    const EventMask steps = mask_of(EventKind::scaler_step) | mask_of(EventKind::unscale);
-    for (const Function* f : program.functions())
-        if (mask(*f) & steps) find_refusals(*f);
 }
 
 void Protocol::find_scalers() {
-    const auto may = [this](std::string_view name) { return roles_.may_make_either(name); };
+    const auto may = [this](std::string_view name) { return roles_.may_make_scaler(name); };
     for_each_call(program_, may, [this](const Function& f, const Call& c) {
         if (roles_.makes_scaler(c)) scalers_.push_back({&f, &c, c.result.name, enabled_of(f, c)});
-        if (roles_.makes_optimizer(c) && !c.result.name.empty())
-            optimizers_[c.result.name].emplace_back(&f, &c);
     });
 }
 

@@ -22,15 +22,6 @@ struct MadeScaler {
     Enabled enabled;
 };
 
-// A scaler that torch does not let unscale: the parameters of the optimizer, and so its gradients, are half.
-struct Refusal {
-    const Function* function = nullptr;
-    const Call* call = nullptr;  // step() or unscale_(), the first of the function for this optimizer
-    Symbol optimizer;
-    DType parameters = DType::unknown;
-    bool is_certain = true;  // false: whether the scaler runs on CUDA is not known
-};
-
 class Protocol {
 public:
     explicit Protocol(const Program&);
@@ -42,11 +33,6 @@ public:
     EventMask mask(const Function& f) const { return paths_->mask(f); }
     std::size_t most_work() const { return paths_->most_work(); }
 
-    // The dtype of the parameters that this optimizer was built from, as far as that is known.
-    DType parameters_of(const Function&, Symbol optimizer) const;
-    const std::vector<Refusal>& refusals() const { return refusals_; }
-    // Whether the call makes an optimizer of one of them.
-    bool is_refused(const Call& optimizer) const { return refused_.contains(&optimizer); }
     // The files of the program that the function belongs to, as far as calls show: the files that call into
     // its file, and those that it calls.
     const std::vector<Symbol>& files_near(const Function&) const;
@@ -58,11 +44,6 @@ public:
 private:
     void find_scalers();
     void connect_files();
-    void find_refusals(const Function&);
-    using Made = std::vector<std::pair<const Function*, const Call*>>;
-    Made makers_of(const Function& user, Symbol optimizer) const;
-    std::optional<Refusal> refusal_of(const Function&, const Call& step, Symbol optimizer) const;
-    Switch scales_on_cuda(const Function&) const;
     std::vector<Symbol> find_near(Symbol file) const;
     Enabled enabled(const Function& root, Symbol scaler) const;
     bool are_distinct(Symbol a, Symbol b) const;
@@ -70,14 +51,11 @@ private:
     const Program& program_;
     Roles roles_;
     std::vector<MadeScaler> scalers_;
-    std::unordered_map<Symbol, Made> optimizers_;  // by the name that they are assigned to
     using Files = std::unordered_map<Symbol, std::vector<Symbol>>;
     Files calls_, called_;  // between files
     std::unordered_set<Symbol> scaling_files_;
     Memo<Symbol, std::vector<Symbol>> near_;
     std::unique_ptr<Paths> paths_;
-    std::vector<Refusal> refusals_;
-    std::unordered_set<const Call*> refused_;
 };
 
 // The protocol of the program, found at the first call for a context and kept with it.

@@ -68,8 +68,8 @@ public:
     // The constructor of a scaler's class.
     bool makes_scaler(const Call&) const;
     bool makes_optimizer(const Call&) const;
-    // Whether a constructor of this name can make a scaler or an optimizer.
-    bool may_make_either(std::string_view name) const;
+    // Whether a constructor of this name can make a scaler.
+    bool may_make_scaler(std::string_view name) const;
     // The receiver of a method call is one.
     bool is_scaler(const Function&, const Call&) const;
     bool is_optimizer(const Function&, const Call&) const;

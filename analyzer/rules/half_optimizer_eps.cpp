@@ -21,6 +21,7 @@
 #include "analyzer/analyses/numbers.hpp"
 #include "analyzer/analyses/protocol_events.hpp"
 #include "analyzer/analyses/python_code.hpp"
+#include "analyzer/analyses/scaler_refusals.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/analyses/tensor_dtypes.hpp"
 #include "analyzer/analyses/trials.hpp"
@@ -124,7 +125,8 @@ public:
         if (!value || rounded(DType::fp16, *value) != 0) return;
         const Operand* params = argument(call, 0, "params");
         if (!params || sharded() || are_of_adapters(f, *params)) return;
-        if (is_unread(context_.program, f, call)) return;  // nothing steps it
+        // Nothing steps it, or the scaler refuses to (MP207).
+        if (is_unread(context_.program, f, call) || refusals_of(context_).has(call)) return;
         TensorDType is = parameters(f, *params);
         if (is.dtype == DType::unknown) is = from_engine(f);
         if (is.dtype == DType::fp16) ask_modules(f, *params, is);

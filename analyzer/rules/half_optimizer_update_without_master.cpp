@@ -32,8 +32,8 @@
 #include "analyzer/analyses/module_operands.hpp"
 #include "analyzer/analyses/numbers.hpp"
 #include "analyzer/analyses/optimizers.hpp"
-#include "analyzer/analyses/protocol.hpp"
 #include "analyzer/analyses/python_code.hpp"
+#include "analyzer/analyses/scaler_refusals.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/analyses/trials.hpp"
 #include "analyzer/region/classes.hpp"
@@ -227,7 +227,7 @@ public:
         if (!parameters || keeps_rest(call) || is_unread(context_.program, f, call)) return;
         const bool is_large = is_large_rate(argument(call, 1, "lr")) || has_large_group(f, *parameters);
         // MP207 reports the scaler that its parameters are not for: nothing is updated.
-        const bool is_refused = protocol_of(context_).is_refused(call);
+        const bool is_refused = refusals_of(context_).has(call);
         const Severity most = is_large || is_refused || steps_once(f) ? Severity::note
                               : is_own                                ? Severity::warning
                                                                       : Severity::error;

@@ -14,6 +14,7 @@
 
 #include "analyzer/analyses/engines.hpp"
 #include "analyzer/analyses/loss_scales.hpp"
+#include "analyzer/analyses/optimizer_parameters.hpp"
 #include "analyzer/analyses/protocol.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/rules/rule.hpp"
@@ -51,6 +52,7 @@ struct Cause {
     Severity severity = Severity::warning;
     std::string message;
     Site region;
+    std::vector<Note> chain;  // how the parameters became fp16
 };
 
 // bf16 if torch.cuda.is_bf16_supported() else fp16, on the devices that the project names.
@@ -62,7 +64,7 @@ bool is_bf16_on_its_devices(const RuleContext& context, const Function& opens) {
 }
 
 // Why the gradients are fp16; an empty message when that is not known.
-Cause cause_of(const RuleContext& context, const Violation& v) {
+Cause cause_of(const RuleContext& context, OptimizerParameters& parameters, const Violation& v) {
     const Protocol& protocol = protocol_of(context);
     if (v.before.known()) {
         const Event region = protocol.roles().event(*v.before.function, v.before.call());
@@ -74,14 +76,17 @@ Cause cause_of(const RuleContext& context, const Violation& v) {
                                  "small gradients are zero"
                                : "backward without a loss scale of a loss whose autocast region can be "
                                  "fp16: small gradients are zero then",
-                v.before};
-    }
-    if (protocol.parameters_of(*v.after.function, v.optimizer) == DType::fp16)
-        return {Severity::error,
-                "backward of a model with fp16 parameters without a loss scale: small gradients "
-                "are zero",
+                v.before,
                 {}};
-    return {};
+    }
+    TensorDType is = parameters.of(*v.after.function, v.optimizer);
+    if (is.dtype != DType::fp16) return {};
+    // MP501 warns of parameters that a flag makes fp16.
+    return {is.proven ? Severity::error : Severity::note,
+            "backward of a model with fp16 parameters without a loss scale: small gradients "
+            "are zero",
+            {},
+            std::move(is.chain)};
 }
 
 // Some kernel stores fp16 values times a number as large as loss scales are.
@@ -137,8 +142,9 @@ void check(const RuleContext& context, Findings& out) {
     check_kernels(context, out);
     const Protocol& protocol = protocol_of(context);
     const std::vector<Engine>& engines = engines_of(context);
+    OptimizerParameters parameters(context);
     for (const Violation& v : violations_of(context, Defect::unscaled_training)) {
-        Cause cause = cause_of(context, v);
+        Cause cause = cause_of(context, parameters, v);
         const Function& f = *v.at.function;
         if (cause.message.empty() || has_engine(protocol, engines, f)) continue;
         const bool is_off = !v.scaler.empty();
@@ -150,7 +156,7 @@ void check(const RuleContext& context, Findings& out) {
                      .message = std::move(cause.message),
                      .fix = is_off ? "enable the GradScaler, or compute in bf16"
                                    : "scale the loss and let a GradScaler step, or compute in bf16",
-                     .notes = {},
+                     .notes = std::move(cause.chain),
                      .function = {}};
         add_note(made.notes, cause.region, "the fp16 region opens here");
         add_dtype(made.notes, cause.region);

@@ -17,6 +17,7 @@
 #include "analyzer/analyses/engines.hpp"
 #include "analyzer/analyses/module_dtypes.hpp"
 #include "analyzer/analyses/protocol.hpp"
+#include "analyzer/analyses/scaler_refusals.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/rules/rule.hpp"
 
@@ -37,7 +38,7 @@ void check_step(const RuleContext& context, const Refusal& refused, Findings& ou
                      shown(refused.optimizer, "this optimizer") + ": its parameters are " +
                      why(refused.parameters),
           .fix = "keep the parameters in fp32 and compute under autocast",
-          .notes = {},
+          .notes = refused.chain,
           .function = {}},
          out);
 }
@@ -77,7 +78,7 @@ void check(const RuleContext& context, Findings& out) {
     for_each_call(context.program, is_hf_trainer, [&](const Function& f, const Call& c) {
         if (f.kind == FunctionKind::python) check_trainer(context, modules, f, c, out);
     });
-    for (const Refusal& refused : protocol_of(context).refusals()) check_step(context, refused, out);
+    for (const Refusal& refused : refusals_of(context).all()) check_step(context, refused, out);
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 
 #include "analyzer/analyses/loss_scales.hpp"
 #include "analyzer/analyses/numbers.hpp"
+#include "analyzer/analyses/optimizer_parameters.hpp"
 #include "analyzer/analyses/protocol.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/region/calls.hpp"
@@ -62,11 +63,11 @@ const Call* divided(const Function& f, double scale) {
     return nullptr;
 }
 
-bool computes_in_fp16(const Protocol& protocol, const Function& f) {
+bool computes_in_fp16(const Protocol& protocol, OptimizerParameters& parameters, const Function& f) {
     if (protocol.mask(f) & mask_of(EventKind::region)) return true;
     for (const Call& c : f.calls) {
         const Event e = protocol.roles().event(f, c);
-        if (e.kind == EventKind::optimizer_step && protocol.parameters_of(f, e.optimizer) == DType::fp16)
+        if (e.kind == EventKind::optimizer_step && parameters.of(f, e.optimizer).dtype == DType::fp16)
             return true;
     }
     return false;
@@ -125,11 +126,12 @@ void check(const RuleContext& context, Findings& out) {
     if (context.inference) return;
     check_kernels(context, out);
     const Protocol& protocol = protocol_of(context);
+    OptimizerParameters parameters(context);
     for (const Function* f : context.program.functions()) {
         const EventMask mask = protocol.mask(*f);
         if (!(mask & mask_of(EventKind::backward)) || tests_finite(*f)) continue;
         const std::optional<Scaled> scaled = scaled_loss(protocol, *f);
-        if (!scaled || !computes_in_fp16(protocol, *f)) continue;
+        if (!scaled || !computes_in_fp16(protocol, parameters, *f)) continue;
         const Call* division = divided(*f, scaled->scale);
         if (!division) continue;
         emit(context, *f,
