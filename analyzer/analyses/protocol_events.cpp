@@ -357,6 +357,9 @@ Event Roles::method_event(const Function& f, const Call& call, const Name& n) co
             (n.owner.str() == "?" && scheduler_names_.contains(Symbol(last_part(subject.str()))));
         return {schedules ? scheduler_step : none, subject, {}, nullptr};
     }
+    // optimizer.unscale_(scaler): an optimizer that takes the scale out itself.
+    if (method_bit(leaf) == kUnscale && first && names_scaler(f, *first))
+        return {read_scale, target, {}, nullptr};
     if (!is_scaler(f, call)) return {};
     if (leaf == "scale" && first) return {scale, subject, {}, first};
     if (leaf == "update") return {update, subject, {}, nullptr};

@@ -151,6 +151,7 @@ private:
     void on_update(Frame&, const Item&, PathState&);
     void on_optimizer_step(Frame&, const Item&, PathState&);
     void on_zero_grad(PathState&) const;
+    bool is_of_scale(const Site& backward) const;
     bool plain_is_proven(const Frame&, const Call& step, const ScalerState&, const PathState&);
     bool scales_after(const Frame&, const Call& step, const PathState&);
     bool may_update_as_it_steps(const Site& step);

@@ -336,9 +336,17 @@ bool Paths::scales_after(const Frame& frame, const Call& step, const PathState& 
     return scales;
 }
 
+// scaler.scale(loss).backward() is plain where the scaler is off, which a path can forget when it leaves the function.
+bool Paths::is_of_scale(const Site& backward) const {
+    const Event e = roles_.event(*backward.function, backward.call());
+    const Call* from = e.loss ? call_of(*backward.function, *e.loss) : nullptr;
+    return from && roles_.event(*backward.function, *from).kind == scale;
+}
+
 // Whether the plain backward is a defect of this path, and not the branch without a scaler.
 bool Paths::plain_is_proven(const Frame& frame, const Call& step, const ScalerState& s,
                             const PathState& state) {
+    if (is_of_scale(state.plain)) return false;
     const EventMask all = mask(*root_);
     if (!(all & mask_of(scale)) || scales_after(frame, step, state)) return true;
     if (all & mask_of(optimizer_step)) return false;

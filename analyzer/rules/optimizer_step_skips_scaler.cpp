@@ -5,11 +5,13 @@
 //        too far, and a step with infinite gradients is not skipped.
 // Fix    scaler.step(optimizer), then scaler.update().
 // Silent After unscale_ or where the scale was read: the gradients are divided. Disabled scalers,
-//        the branch without a scaler, another optimizer with a loss of its own.
+//        the branch without a scaler, another optimizer with a loss of its own; classes that derive from
+//        Accelerator, whose optimizers step through the scaler.
 // Tests  testdata/lint/MP204.md, tests/analyzer/rules/optimizer_step_skips_scaler_test.cpp
 
 #include "analyzer/analyses/protocol.hpp"
 #include "analyzer/analyses/support.hpp"
+#include "analyzer/region/classes.hpp"
 #include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
@@ -24,8 +26,15 @@ std::vector<Edit> through_scaler(Symbol scaler, const Violation& v) {
     return {{call.span, std::string(scaler.str()) + ".step(" + std::string(optimizer.str()) + ")"}};
 }
 
+// accelerate wraps the optimizer that it prepares.
+bool is_in_accelerator(const RuleContext& context, const Site& backward) {
+    return backward.known() &&
+           !classes_of(context).library_base(backward.function->parent_class, "Accelerator").empty();
+}
+
 void check(const RuleContext& context, Findings& out) {
     for (const Violation& v : violations_of(context, Defect::step_around)) {
+        if (is_in_accelerator(context, v.before)) continue;
         const std::string name = shown(protocol_of(context).scaler_in(*v.at.function), "the scaler");
         Finding made{.rule = "MP204",
                      .severity = v.at_most,
