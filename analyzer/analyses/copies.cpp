@@ -1,10 +1,12 @@
 #include "analyzer/analyses/copies.hpp"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <map>
 #include <set>
 #include <span>
+#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -16,6 +18,29 @@ namespace mp::lint {
 namespace {
 
 std::string_view file_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+// What file managers, Jupyter and people put behind the name of a copy.
+std::string_view without_mark(std::string_view stem) {
+    constexpr std::array<std::string_view, 7> kMarks{" copy", "_copy",   "-copy", "-Copy",
+                                                     "_old",  "_backup", "_bak"};
+    const std::size_t last = stem.find_last_not_of("0123456789");
+    const bool is_numbered = last != std::string_view::npos && stem.ends_with(')');
+    if (is_numbered && stem.rfind(" (") != std::string_view::npos) return stem.substr(0, stem.rfind(" ("));
+    // "train_copy 2", "train-Copy1"
+    std::string_view name = last == std::string_view::npos ? stem : stem.substr(0, last + 1);
+    if (name.ends_with(' ')) name.remove_suffix(1);
+    for (const std::string_view mark : kMarks)
+        if (name.size() > mark.size() && name.ends_with(mark))
+            return name.substr(0, name.size() - mark.size());
+    return stem;
+}
+
+// The name that a file has in common with its copies.
+std::string common_name(std::string_view path) {
+    const std::string_view file = file_of(path);
+    const std::size_t dot = std::min(file.rfind('.'), file.size());
+    return std::string(without_mark(file.substr(0, dot))) + std::string(file.substr(dot));
+}
 
 // Names of functions and of methods with their classes, without the module's.
 std::set<std::string_view> names_in(const Program& program, Symbol file) {
@@ -41,10 +66,12 @@ bool are_copies(const Program& program, Symbol a, Symbol b) {
     return both.size() >= kFewest && 5 * both.size() >= 4 * all;
 }
 
-// A file of fewer folders is the original, then one that is first by name.
+// A file whose name has no mark is the original, then one of fewer folders, then one that is first by name.
 bool is_original(std::string_view path, std::string_view of) {
-    const auto depth = [](std::string_view p) { return std::ranges::count(p, '/'); };
-    return std::pair(depth(path), path) < std::pair(depth(of), of);
+    const auto rank = [](std::string_view p) {
+        return std::tuple(common_name(p) != file_of(p), std::ranges::count(p, '/'), p);
+    };
+    return rank(path) < rank(of);
 }
 
 // The report of an earlier file of which this one's is a copy; nullptr: none is.
@@ -58,11 +85,12 @@ const Finding* original_of(const Program& program, const Finding& copy, std::spa
 }  // namespace
 
 void weigh_copies(const Program& program, Findings& findings) {
-    using Defect = std::tuple<std::string_view, std::string_view, std::string_view, std::string_view>;
+    using Defect = std::tuple<std::string_view, std::string_view, std::string_view, std::string>;
     std::map<Defect, std::vector<Finding*>> defects;
     for (Finding& f : findings)
         if (f.severity > Severity::note)
-            defects[{f.rule, f.message, leaf(f.function.str()), file_of(f.span.file.str())}].push_back(&f);
+            defects[{f.rule, f.message, leaf(f.function.str()), common_name(f.span.file.str())}].push_back(
+                &f);
     for (auto& [defect, reports] : defects) {
         std::ranges::sort(reports, [](const Finding* a, const Finding* b) {
             return is_original(a->span.file.str(), b->span.file.str());
