@@ -55,11 +55,14 @@ std::set<std::string_view> names_in(const Program& program, Symbol file) {
     return names;
 }
 
-// Of two files of one name.
-bool are_copies(const Program& program, Symbol a, Symbol b) {
+bool has_mark(std::string_view path) { return common_name(path) != file_of(path); }
+
+// Whether b, of the same name, copies a.
+bool is_copy(const Program& program, Symbol a, Symbol b) {
     constexpr std::size_t kFewest = 4;
     if (a == b) return false;
     const auto of_a = names_in(program, a), of_b = names_in(program, b);
+    if (has_mark(b.str()) && std::ranges::includes(of_a, of_b)) return true;
     std::vector<std::string_view> both;
     std::ranges::set_intersection(of_a, of_b, std::back_inserter(both));
     const std::size_t all = of_a.size() + of_b.size() - both.size();
@@ -69,7 +72,7 @@ bool are_copies(const Program& program, Symbol a, Symbol b) {
 // A file whose name has no mark is the original, then one of fewer folders, then one that is first by name.
 bool is_original(std::string_view path, std::string_view of) {
     const auto rank = [](std::string_view p) {
-        return std::tuple(common_name(p) != file_of(p), std::ranges::count(p, '/'), p);
+        return std::tuple(has_mark(p), std::ranges::count(p, '/'), p);
     };
     return rank(path) < rank(of);
 }
@@ -77,7 +80,7 @@ bool is_original(std::string_view path, std::string_view of) {
 // The report of an earlier file of which this one's is a copy; nullptr: none is.
 const Finding* original_of(const Program& program, const Finding& copy, std::span<Finding* const> earlier) {
     const auto original = std::ranges::find_if(earlier, [&](const Finding* f) {
-        return f->severity > Severity::note && are_copies(program, f->span.file, copy.span.file);
+        return f->severity > Severity::note && is_copy(program, f->span.file, copy.span.file);
     });
     return original == earlier.end() ? nullptr : *original;
 }

@@ -7,12 +7,14 @@ namespace {
 
 std::string file(std::string_view path, const std::vector<std::string_view>& functions) {
     std::string text = "unit \"" + std::string(path) + "\" language=python\n";
-    for (const std::string_view name : functions) text += "  func 1:5 train." + std::string(name) + " kind=python\n";
+    for (const std::string_view name : functions)
+        text += "  func 1:5 train." + std::string(name) + " kind=python\n";
     return text;
 }
 
 // Which of the reports, one in train.one of each file, stay above a note.
-std::vector<std::string> told(const std::vector<std::pair<std::string, std::vector<std::string_view>>>& files) {
+std::vector<std::string> told(
+    const std::vector<std::pair<std::string, std::vector<std::string_view>>>& files) {
     std::vector<Unit> units;
     Findings findings;
     for (const auto& [path, functions] : files) {
@@ -48,10 +50,17 @@ TEST(Copies, AMarkBehindTheNameTellsTheCopy) {
             << name;
 }
 
+TEST(Copies, ACopyMayLackWhatCameSince) {
+    EXPECT_THAT(told({{"/p/train copy.py", {"one", "two"}}, {"/p/train.py", kFour}}),
+                ElementsAre("/p/train.py"));
+    EXPECT_THAT(told({{"/p/train copy.py", {"one", "new"}}, {"/p/train.py", kFour}}), ::testing::SizeIs(2));
+}
+
 TEST(Copies, OtherFilesAreToldBoth) {
     EXPECT_THAT(told({{"/p/train.py", kFour}, {"/p/trainer.py", kFour}}), ::testing::SizeIs(2));
     EXPECT_THAT(told({{"/p/train2.py", kFour}, {"/p/train3.py", kFour}}), ::testing::SizeIs(2));
-    EXPECT_THAT(told({{"/p/a/train.py", kFour}, {"/p/b/train.py", {"one", "five", "six", "seven"}}}), ::testing::SizeIs(2));
+    EXPECT_THAT(told({{"/p/a/train.py", kFour}, {"/p/b/train.py", {"one", "five", "six", "seven"}}}),
+                ::testing::SizeIs(2));
 }
 
 }  // namespace
