@@ -10,6 +10,7 @@
 #include "analyzer/analyses/arguments.hpp"
 #include "analyzer/analyses/dataflow.hpp"
 #include "analyzer/analyses/module_operands.hpp"
+#include "analyzer/analyses/program_options.hpp"
 #include "analyzer/analyses/run_order.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/analyses/trials.hpp"
@@ -86,8 +87,6 @@ void merge(ModuleDType& common, ModuleDType found, bool first) {
     common.proven = common.proven && agree;
 }
 
-constexpr std::array<std::string_view, 2> kSetDefault{"torch.set_default_dtype",
-                                                      "torch.set_default_tensor_type"};
 }  // namespace
 
 ModuleDTypes::ModuleDTypes(const RuleContext& context, DTypeOf of)
@@ -209,6 +208,8 @@ ModuleDType ModuleDTypes::state(const Function& f, const Operand& module, std::s
         found = once(outside_, f, module, [&] { return of_parameter(f, module.param, left - 1); });
     else if (is_attribute_of_self(module))
         found = once(outside_, f, module, [&] { return of_attribute(f, module, left - 1); });
+    else if (!module.name.empty())
+        found = of_branches(f, module.name, before, left - 1);
     // A part of a module follows a cast of the whole, unless it was cast by itself.
     if (const auto owner = found.known() ? std::nullopt : owner_of(f, module, before)) {
         found = of_part_made(f, *owner, module, left - 1);
@@ -250,6 +251,22 @@ ModuleDType ModuleDTypes::of_part_made(const Function& f, const Operand& owner, 
     return after(*init, attribute(Symbol("self." + std::string(leaf(part.name.str())))), left);
 }
 
+// if sharded: net = shard(net)
+// else: net = net.to(device): what the calls give that can have made it.
+ModuleDType ModuleDTypes::of_branches(const Function& f, Symbol name, std::size_t before, int left) {
+    const std::uint32_t at = block_before(f, before);
+    ModuleDType common = unknown();
+    bool first = true;
+    for (std::size_t i = std::min(before, f.calls.size()); i-- > 0;) {
+        const Call& call = f.calls[i];
+        if (call.result.name != name || call.in_place || !can_run_before(f, call.block, at)) continue;
+        merge(common, made_by(f, call, left), std::exchange(first, false));
+        if (always_runs_before(f, call.block, at)) break;  // what was before is overwritten
+    }
+    common.proven = false;
+    return common;
+}
+
 // The last call of [first, before) that casts the module.
 ModuleDType ModuleDTypes::last_event(const Function& f, const Operand& module, std::size_t first,
                                      std::size_t before, int left) {
@@ -286,7 +303,9 @@ ModuleDType ModuleDTypes::event(const Function& f, const Call& call, const Opera
     }
     if (method == "apply" && is_same(receiver_of(f, call.args.front()), module)) return cast_in_apply(call);
     const bool passed = std::ranges::any_of(call.args, [&](const Operand& o) { return is_same(o, module); });
-    if (passed && upcasts_trained(call.name.str())) return make(DType::fp32);
+    // if args.lora: get_peft_model(model), where the default is not to: the model itself is trained.
+    if (passed && upcasts_trained(call.name.str()))
+        return option_off_by_default(context_, f, call.span) ? unknown() : make(DType::fp32);
     const bool of_self = is_attribute_of_self(module) && is_self(call.args.front());
     const Function* callee = passed || of_self ? context_.program.definition(call.callee) : nullptr;
     if (!callee || left <= 1) return unknown();
@@ -438,48 +457,6 @@ ModuleDType ModuleDTypes::made_by(const Function& f, const Call& origin, int lef
     if (origin.result.dtype == DType::unknown) return loaded_as(f, origin);
     return make(origin.result.dtype, true,
                 {{origin.span, "made in " + std::string(label(origin.result.dtype)) + " here"}});
-}
-
-// torch.set_default_dtype(torch.bfloat16), before a module is made: the last one here, or in what is called here, or
-// in all callers.
-ModuleDType ModuleDTypes::by_default(const Function& f, std::size_t before, int left) {
-    if (!sets_default_) {
-        sets_default_.emplace();
-        for_each_call(context_.program, name_in(kSetDefault),
-                      [&](const Function& setter, const Call&) { sets_default_->insert(&setter); });
-    }
-    if (sets_default_->empty() || left <= 0) return unknown();
-    const std::uint32_t at = block_before(f, before);
-    for (std::size_t i = std::min(before, f.calls.size()); i-- > 0;) {
-        const Call& call = f.calls[i];
-        const Function* callee = context_.program.definition(call.callee);
-        const bool sets = any_of(call.name.str(), kSetDefault) && !call.args.empty();
-        if (!sets && (!callee || !sets_default_->contains(callee))) continue;
-        if (!can_run_before(f, call.block, at)) continue;
-        ModuleDType found = sets ? default_set(f, call) : by_default(*callee, callee->calls.size(), 1);
-        found.proven = found.proven && always_runs_before(f, call.block, at);
-        return found;
-    }
-    ModuleDType common = unknown();
-    bool first = true;
-    for (const Call* call : callers_by_weight(context_, f)) {
-        const Function* caller = context_.program.owner(*call);
-        if (!caller || caller == &f) continue;
-        const ModuleDType found =
-            by_default(*caller, static_cast<std::size_t>(index_of(*caller, *call)), left / 2);
-        if (!first && found.dtype != common.dtype) return unknown();
-        if (first) common = found;
-        first = false;
-    }
-    return common;
-}
-
-ModuleDType ModuleDTypes::default_set(const Function& f, const Call& sets) {
-    ModuleDType found = unknown();
-    static_cast<TensorDType&>(found) = tensors_.of(f, sets.args.front());
-    if (!is_low_precision(found.dtype)) return unknown();
-    found.chain.push_back({sets.span, std::string(label(found.dtype)) + " becomes the default dtype here"});
-    return found;
 }
 
 // What the constructor of a class makes its parameters and layers of, if all of those are low whose dtype is known.

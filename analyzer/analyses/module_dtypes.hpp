@@ -63,6 +63,7 @@ private:
     template <typename Of>
     TensorDType first_low_passed(const Function&, std::int32_t param, Of);
     ModuleDType state(const Function&, const Operand& module, std::size_t before, int left);
+    ModuleDType of_branches(const Function&, Symbol name, std::size_t before, int left);
     ModuleDType last_event(const Function&, const Operand& module, std::size_t first, std::size_t before,
                            int left);
     ModuleDType event(const Function&, const Call&, const Operand& module, int left);

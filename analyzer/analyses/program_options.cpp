@@ -156,8 +156,8 @@ std::string option_name(std::string_view flag) {
 // wanted one. An option that has no value, as the path of a checkpoint, is one that a user gives.
 class Off {
 public:
-    explicit Off(const RuleContext& context, std::string_view wanted = {})
-        : context_(context), wanted_(wanted) {}
+    explicit Off(const RuleContext& context, std::string_view wanted = {}, bool reads_texts = true)
+        : context_(context), wanted_(wanted), reads_texts_(reads_texts) {}
 
     // The first default; nothing where something may turn the name on, or nothing gives it a value.
     std::optional<SourceSpan> default_of(std::string_view name) {
@@ -203,7 +203,8 @@ public:
 
 private:
     bool is_given(std::string_view name) const {
-        return context_.project.is_given(wanted_.empty() ? std::string(name)
+        return reads_texts_ &&
+               context_.project.is_given(wanted_.empty() ? std::string(name)
                                                          : std::string(name) + "=" + std::string(wanted_));
     }
 
@@ -264,8 +265,9 @@ private:
                });
     }
 
-    // self.amp = bool(use_amp and cuda). Of other calls nothing is known.
+    // self.amp = bool(use_amp and cuda). Of other calls nothing is known. Of a field its definition tells.
     bool is_off_result(const Function& f, const Call& call, std::optional<SourceSpan>& first) {
+        if (leaf(call.name.str()) == "field") return true;
         if (call.name.str() != "bool" || call.args.empty()) return false;
         const std::optional<SourceSpan> off = of_value(f, call.args[0]);
         if (off && !first) first = off;
@@ -313,6 +315,7 @@ private:
 
     const RuleContext& context_;
     std::string_view wanted_;  // empty: a truth
+    bool reads_texts_;
     std::vector<std::string> open_;
 };
 
@@ -410,6 +413,20 @@ std::optional<SourceSpan> option_that_excludes(const RuleContext& context, const
             const std::optional<Listed> listed = required_by(f, edge);
             if (!listed || names_precision(listed->field)) continue;
             if (const Definition* field = field_that_is_none_of(context.program, *listed)) return field->span;
+        }
+    return std::nullopt;
+}
+
+std::optional<SourceSpan> option_off_by_default(const RuleContext& context, const Function& f,
+                                                const SourceSpan& at) {
+    const Call* here = is_python(f) && f.flow.size() >= 2 ? call_at(f, at) : nullptr;
+    if (!here) return std::nullopt;
+    for (const Block& block : f.flow)
+        for (const Edge& edge : block.to) {
+            const bool needs = !edge.condition.empty() && edge.when &&
+                               runs_only_if(f, here->block, edge.condition, edge.when);
+            if (!needs) continue;
+            if (const auto off = Off(context, {}, false).of_name(f, edge.condition.str())) return off;
         }
     return std::nullopt;
 }

@@ -23,6 +23,10 @@ bool has_options_of_its_own(std::string_view callee);
 // because scripts and configurations set them.
 std::optional<SourceSpan> option_that_excludes(const RuleContext&, const Function&, const SourceSpan& at);
 
+// The default of an option that has to be on where control comes to this place: who runs the program without the
+// option does not come here. Scripts of the project may give it.
+std::optional<SourceSpan> option_off_by_default(const RuleContext&, const Function&, const SourceSpan& at);
+
 // The default that keeps a value of a call off, where no text of the project turns it on: autocast(enabled=args.fp16),
 // and parser.add_argument("--fp16", action="store_true").
 std::optional<SourceSpan> default_that_keeps_off(const RuleContext&, const Function&, const Operand&);

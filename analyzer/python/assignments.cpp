@@ -3,6 +3,7 @@
 #include "analyzer/python/builder.hpp"
 #include "analyzer/python/builtins.hpp"
 #include "analyzer/python/constants.hpp"
+#include "analyzer/python/library/data_calls.hpp"
 #include "analyzer/python/library/library.hpp"
 #include "kernels/numerics/op_traits.hpp"
 
@@ -214,8 +215,8 @@ Value Builder::unpacked(const Value& value, std::size_t item, Node target) {
         const Call& made = f_.calls[static_cast<std::size_t>(value.is.call)];
         const std::string_view name = made.name.str();
         const bool forward = name.ends_with(".__call__") || name.ends_with(".forward");
-        if (made.kind == CallKind::constructor || (made.callee.empty() && !forward && !splits(made)))
-            return {};
+        const bool may_hold = !made.callee.empty() || forward || splits(made) || fills_classes(made);
+        if (made.kind == CallKind::constructor || !may_hold) return {};
     } else if (value.is.param == kNone) {
         return {};
     }
@@ -271,7 +272,9 @@ void Builder::note_self_attributes() {
         file_.add_to_attribute(*it, value, f_.calls);
         const Operand kept = nameless(value);
         const bool told = others_tell(kept) || is_worth_reading(kept);
-        const bool plain = value.object.empty() || is_container(value.object.str());
+        // An annotation tells the class of a parameter, and not which object it is.
+        const bool is_passed = kept.param > 0 && kept.call == kNone;
+        const bool plain = value.object.empty() || is_container(value.object.str()) || is_passed;
         if (plain && !it->outside_init && !it->changed && told)
             f_.settings.push_back(
                 {.span = f_.span, .key = Symbol("self." + std::string(leaf.str())), .value = kept});

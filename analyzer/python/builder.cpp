@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "analyzer/python/builtins.hpp"
+#include "analyzer/python/library/data_calls.hpp"
 #include "analyzer/python/library/library.hpp"
 #include "kernels/base/sorted.hpp"
 
@@ -189,6 +190,27 @@ bool Builder::wraps(const Operand& value, const Operand& earlier) const {
            (at->call != kNone || at->param != kNone);
 }
 
+// The call of a parser of classes of whose results the value is one.
+const Call* Builder::parsed_by(const Operand& value) const {
+    if (value.call == kNone) return nullptr;
+    const Call& item = f_.calls[static_cast<std::size_t>(value.call)];
+    if (item.name.str() != "?.__getitem__" || item.args.size() != 2 || item.args[0].call == kNone)
+        return nullptr;
+    const Call& all = f_.calls[static_cast<std::size_t>(item.args[0].call)];
+    return fills_classes(all) ? &all : nullptr;
+}
+
+// args, = parser.parse_json_file(path), or else parser.parse_args_into_dataclasses(): the same item of both.
+bool Builder::are_parsed_alike(const Operand& a, const Operand& b) const {
+    const Call *const from_a = parsed_by(a), *const from_b = parsed_by(b);
+    if (!from_a || !from_b) return false;
+    const auto index = [&](const Operand& value) {
+        return f_.calls[static_cast<std::size_t>(value.call)].args[1].constant;
+    };
+    const Operand &parser = from_a->args[0], &other = from_b->args[0];
+    return index(a) == index(b) && parser.call == other.call && parser.name == other.name;
+}
+
 Value Builder::join(const Value& a, const Value& b, Symbol condition, bool when) {
     static const Symbol kNoneText("None");
     const bool a_is_none = a.is.constant == kNoneText, b_is_none = b.is.constant == kNoneText;
@@ -202,6 +224,7 @@ Value Builder::join(const Value& a, const Value& b, Symbol condition, bool when)
     // if distributed: net = DistributedDataParallel(net), whose forward is that of net
     if (wraps(a.is, b.is)) return b;
     if (wraps(b.is, a.is)) return a;
+    if (are_parsed_alike(a.is, b.is)) return b;
     Value v = common(a, b);
     if (v.entity.empty() && !a.entity.empty() && !b.entity.empty() &&
         last_part(a.entity.str()) == last_part(b.entity.str())) {

@@ -64,6 +64,8 @@ private:
     void merge(const std::vector<Branch>& branches, Symbol condition = {}, bool when = true);
     bool unbound_is_absent(std::uint32_t slot) const;
     bool wraps(const Operand& value, const Operand& earlier) const;
+    const Call* parsed_by(const Operand& value) const;
+    bool are_parsed_alike(const Operand& a, const Operand& b) const;
     Value join(const Value& a, const Value& b, Symbol condition, bool when);
     void weaken(Node loop);  // forgets what a loop assigns, before its first iteration
     void weaken_target(Node target, bool augmented);
@@ -219,6 +221,7 @@ private:
     // The same for any condition: its text, without `not`.
     Symbol condition_text(Node condition, bool& when);
     bool is_stable(Node condition);
+    bool holds_options(Symbol name) const;
     bool is_stable_name(Symbol name);
     bool is_stable_attribute(Node object, Node attribute);
     bool is_set_once_above(Node attribute);

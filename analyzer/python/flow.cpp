@@ -210,6 +210,12 @@ bool Builder::is_stable(Node condition) {
     return true;
 }
 
+// One parser has filled the object, from a file in one branch and from the command line in the other.
+bool Builder::holds_options(Symbol name) const {
+    const std::uint32_t slot = scope_.index.find(name);
+    return slot != FlatMap::kAbsent && env_[slot].set && parsed_by(env_[slot].value.is) != nullptr;
+}
+
 bool Builder::is_stable_name(Symbol name) {
     for (Scope* scope = &scope_; scope; scope = scope->parent) {
         if (scope->kind == Scope::Kind::class_ && scope != &scope_) continue;
@@ -217,7 +223,8 @@ bool Builder::is_stable_name(Symbol name) {
         if (binding && !binding->elsewhere) {
             // `try: import apex; APEX = True`, `except ImportError: APEX = False`: done when functions run.
             const bool is_done = scope != &scope_ && scope->kind == Scope::Kind::module && !binding->shared;
-            return is_done || binding->is_fixed() || binding->kind == Binding::Kind::import;
+            return is_done || binding->is_fixed() || binding->kind == Binding::Kind::import ||
+                   (scope == &scope_ && holds_options(name));
         }
         if (binding) return false;
     }

@@ -55,6 +55,7 @@ Names::Names(std::vector<Unit>& units) {
     collect_functions(functions);
     collect_aliases(functions);
     others.get();
+    collect_folders(units);
     resolve_bases(units);
 }
 
@@ -116,6 +117,41 @@ void Names::collect_aliases(std::span<const Function* const> functions) {
                     Symbol(target.substr(0, target.size() - 2)));
             else if (Symbol& first = aliases_[t.alias]; first.empty())
                 first = t.name;
+        }
+    }
+}
+
+// `from recipes.train.loop import run`, where recipes/ has no __init__.py and recipes/train/ has one: the module is
+// train.loop, and the folders above its package lead to it, too.
+void Names::collect_folders(const std::vector<Unit>& units) {
+    constexpr int kMostFolders = 2;
+    std::string_view last;
+    for (const Unit& unit : units) {
+        if (unit.language != Language::python) continue;
+        const std::string_view module = module_of(unit), path = unit.path.str();
+        const std::size_t depth = static_cast<std::size_t>(std::ranges::count(module, '.')) +
+                                  (path.ends_with("/__init__.py") ? 2 : 1);
+        std::size_t end = path.size();
+        for (std::size_t i = 0; i < depth && end != std::string_view::npos && end > 0; ++i)
+            end = path.rfind('/', end - 1);
+        if (module.empty() || end == std::string_view::npos || end == 0) continue;
+        const std::string_view above = path.substr(0, end);  // "/a/recipes" of /a/recipes/train/loop.py
+        const std::string_view outermost = module.substr(0, module.find('.'));
+        if (path.substr(0, end + 1 + outermost.size()) ==
+            std::exchange(last, path.substr(0, end + 1 + outermost.size())))
+            continue;
+        std::string folders;
+        std::size_t at = above.size();
+        for (int i = 0; i < kMostFolders && at > 0; ++i) {
+            const std::size_t slash = above.rfind('/', at - 1);
+            if (slash == std::string_view::npos) break;
+            const std::string_view folder = above.substr(slash + 1, at - slash - 1);
+            folders = std::string(folder) + "." + folders;
+            at = slash;
+            const Symbol longer(folders + std::string(outermost));
+            if (known_.get(longer) != 0) continue;  // a module of the program has this name
+            if (Symbol& first = aliases_[longer]; first.empty()) first = Symbol(outermost);
+            folders_[Symbol(folder)] = 1;
         }
     }
 }
@@ -254,6 +290,7 @@ bool NameFinder::leads_on(Symbol package, Symbol first) {
     const auto [entry, is_new] = leads_on_.try_emplace(key_of(package, first), false);
     if (!is_new) return entry->second;
     const auto knows = [&](Symbol scope) { return names_.known_.get(joined(scope, first.str())) != 0; };
+    if (package.empty() && names_.folders_.get(first) != 0) return entry->second = true;
     const auto stars = names_.stars_.find(package);
     entry->second = knows(package) || names_.classes_.knows(package) ||
                     names_.follow_alias(package) != package ||

@@ -51,6 +51,7 @@ private:
     void collect_functions(std::span<const Function* const> functions);
     void forget_what_is_set(std::span<const Function* const> functions);
     void collect_aliases(std::span<const Function* const> functions);
+    void collect_folders(const std::vector<Unit>& units);
     void resolve_bases(std::vector<Unit>& units);
     void know(Symbol name);
     void know_all(std::span<const Function* const> functions);
@@ -69,6 +70,7 @@ private:
     BySymbol<const Function*> functions_;  // by usr
     BySymbol<Symbol> aliases_;
     std::unordered_map<Symbol, std::vector<Symbol>> stars_;  // package -> modules it re-exports
+    BySymbol<char> folders_;                                 // above the outermost packages
     BySymbol<char> known_;                       // names of the program and their scopes: "pkg.train", "pkg"
     BySymbol<std::uint32_t> definition_number_;  // index in definitions_ plus 1
     std::vector<Bound> definitions_;

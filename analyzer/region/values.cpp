@@ -280,6 +280,7 @@ Values::Object Values::object_made(const Function& f, const Call& call, int dept
     const std::string_view name = call.name.str(), method = leaf(name);
     if (has_data_)
         if (Object data = data_made(f, call, depth); !data.data.empty()) return data;
+    if (Object parsed = object_parsed(f, call, depth); !parsed.type.empty()) return parsed;
     if (reads_item(call)) {
         const Object table = object_of(f, call.args[0], depth + 1);
         const bool is_table = !table.data.empty() || (table.made && is_display(*table.made));

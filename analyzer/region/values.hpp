@@ -108,6 +108,9 @@ private:
     Place option(const Object&, std::string_view leaf);
     Place returned_by(const Function& property);
     Object object_by_default(const Function&, const Call& field);
+    Object object_of_class(const Function&, const Operand* named);
+    Object object_parsed(const Function&, const Call&, int depth);
+    Object parsed_item(const Function&, const Call&, std::size_t at, int depth);
     Place entry_of(const Object& table, const Known& key);
 
     Object data_file(std::string_view name, const Function& user);

@@ -32,6 +32,7 @@
 #include "analyzer/analyses/module_operands.hpp"
 #include "analyzer/analyses/numbers.hpp"
 #include "analyzer/analyses/optimizers.hpp"
+#include "analyzer/analyses/program_options.hpp"
 #include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/scaler_refusals.hpp"
 #include "analyzer/analyses/support.hpp"
@@ -122,13 +123,18 @@ constexpr double kLargeRate = 1e-2;  // its steps survive: a note
 // adapter, or a module that is frozen in parts.
 class Files {
 public:
-    Files(const Program& program, const std::vector<Engine>& engines)
-        : program_(program), engines_(engines) {}
+    explicit Files(const RuleContext& context)
+        : context_(context), program_(context.program), engines_(engines_of(context)) {}
 
     bool keep_masters(Symbol file, std::string_view module) {
         const auto [entry, is_new] = known_.try_emplace({file, std::string(leaf(module))});
         if (is_new) entry->second = look_at(file, leaf(module));
         return entry->second;
+    }
+
+    // Adapters, whose weights peft keeps in fp32, are an option of the program.
+    bool may_make_adapters(Symbol file) const {
+        return has_call(program_, file, [](const Call& c) { return is_within(c.name.str(), "peft"); });
     }
 
     // Accelerate makes the parameters fp32 before it shards them. Without FSDP and DeepSpeed they stay as they are,
@@ -175,11 +181,15 @@ private:
         for (const Function* f : program_.functions()) {
             if (f->span.file != file) continue;
             for (const Call& c : f->calls)
-                if (is_within(c.name.str(), "peft") || is_fp16_optimizer(leaf(c.name.str())) ||
-                    freezes(*f, c, module))
+                if (makes_adapters(*f, c) || is_fp16_optimizer(leaf(c.name.str())) || freezes(*f, c, module))
                     return true;
         }
         return false;
+    }
+
+    // if args.lora: get_peft_model(...), where the default is not to, adds none.
+    bool makes_adapters(const Function& f, const Call& call) const {
+        return is_within(call.name.str(), "peft") && !option_off_by_default(context_, f, call.span);
     }
 
     // The wrapper of apex, and its copies, keeps fp32 masters.
@@ -198,6 +208,7 @@ private:
                object.shape == Shape::tensor;
     }
 
+    const RuleContext& context_;
     const Program& program_;
     const std::vector<Engine>& engines_;
     std::map<std::pair<Symbol, std::string>, bool> known_;
@@ -219,7 +230,7 @@ bool has_large_group(const Function& f, const Operand& groups) {
 class Trainings {
 public:
     Trainings(const RuleContext& context, Findings& out)
-        : context_(context), modules_(context), files_(context.program, engines_of(context)), out_(out) {}
+        : context_(context), modules_(context), files_(context), out_(out) {}
 
     // torch.optim.X(model.parameters(), lr=...)
     void optimizer(const Function& f, const Call& call, bool is_own) {
@@ -287,6 +298,11 @@ private:
         bool masters = files_.keep_masters(f.span.file, name);
         for (const Note& note : found.chain) masters = masters || files_.keep_masters(note.span.file, name);
         if (masters) return false;
+        const bool may_adapt =
+            files_.may_make_adapters(f.span.file) || std::ranges::any_of(found.chain, [&](const Note& note) {
+                return files_.may_make_adapters(note.span.file);
+            });
+        if (may_adapt) most = std::min(most, Severity::warning);
         if (files_.has_accelerate(f.span.file)) {
             if (!found.proven || !is_proven_low(found.dtype)) return false;
             most = std::min(most, Severity::warning);

@@ -28,6 +28,24 @@ bool loads_data(const Call& call) {
     return name == "json.load" || name == "json.loads" || name.ends_with("OmegaConf.load");
 }
 
+bool is_parser_of_classes(std::string_view name) {
+    constexpr std::array<std::string_view, 3> kParsers{"HfArgumentParser", "TrlParser", "H4ArgumentParser"};
+    return is_one_of(last_part(name), kParsers);
+}
+
+bool fills_classes(const Call& call) {
+    constexpr std::array<std::string_view, 5> kMethods{"parse_args_into_dataclasses", "parse_args_and_config",
+                                                       "parse_yaml_file", "parse_json_file", "parse_dict"};
+    return call.kind == CallKind::method && is_one_of(last_part(call.name.str()), kMethods);
+}
+
+bool fills_class(std::string_view name) {
+    constexpr std::array<std::string_view, 6> kFunctions{
+        "tyro.cli",       "dcargs.cli",           "draccus.parse",
+        "pyrallis.parse", "simple_parsing.parse", "omegaconf.OmegaConf.structured"};
+    return is_one_of(name, kFunctions);
+}
+
 bool wraps_data(const Call& call) {
     constexpr std::array<std::string_view, 15> kNames{
         "create",     "to_container",    "to_object", "structured", "DictConfig",

@@ -13,6 +13,12 @@ namespace mp::lint::python {
 // yaml.safe_load(f), json.load(f), OmegaConf.load(path): args[0] leads to the file.
 bool loads_data(const Call&);
 
+// HfArgumentParser((Model, Training)), whose calls of fills_classes() give one object for each class.
+bool is_parser_of_classes(std::string_view name);
+bool fills_classes(const Call&);
+// Gives an object of the class that is the first argument: tyro.cli(Config).
+bool fills_class(std::string_view name);
+
 // Calls that return what they are given in another container: OmegaConf.create(x), EasyDict(x), Namespace(**x).
 bool wraps_data(const Call&);
 
