@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <filesystem>
 #include <initializer_list>
 #include <string_view>
@@ -183,6 +184,45 @@ std::string CompileDatabase::find(const std::string& start) {
     }
 }
 
+namespace {
+
+// ZENITH_HAS_CUDA, USE_CUDA: an option of a build, and no macro of the compiler or of the toolkit.
+bool switches_cuda_on(std::string_view macro) {
+    constexpr std::array<std::string_view, 5> kVerbs{"HAS_", "HAVE_", "USE_", "WITH_", "ENABLE_"};
+    const std::size_t name = macro.find("CUDA");
+    return name != std::string_view::npos && !macro.starts_with('_') && !macro.starts_with("CUDA") &&
+           std::ranges::any_of(kVerbs, [&](std::string_view verb) {
+               const std::size_t at = macro.find(verb);
+               return at != std::string_view::npos && at + verb.size() == name &&
+                      (at == 0 || macro[at - 1] == '_');
+           });
+}
+
+// The macros of its build that a .cu file asks for: only a build with CUDA compiles it.
+std::vector<std::string> cuda_switches(const std::string& file) {
+    constexpr std::uint64_t kMostBytes = 8u << 20;
+    std::vector<std::string> found;
+    std::string text;
+    if (!file.ends_with(".cu") || !read_file(file, text, kMostBytes)) return found;
+    const auto is_part = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
+    for (std::size_t at = text.find("CUDA"); at != std::string::npos; at = text.find("CUDA", at + 1)) {
+        const std::size_t line = text.rfind('\n', at) + 1;
+        const std::string_view directive = std::string_view(text).substr(line, at - line);
+        const std::size_t hash = directive.find_first_not_of(" \t");
+        if (hash == std::string_view::npos || directive[hash] != '#' ||
+            directive.find("if") == std::string_view::npos)
+            continue;
+        std::size_t begin = at, end = at;
+        while (begin > line && is_part(text[begin - 1])) --begin;
+        while (end < text.size() && is_part(text[end])) ++end;
+        const std::string macro = text.substr(begin, end - begin);
+        if (switches_cuda_on(macro) && std::ranges::find(found, macro) == found.end()) found.push_back(macro);
+    }
+    return found;
+}
+
+}  // namespace
+
 CompileCommand default_command(const std::string& file, const std::vector<std::string>& flags_after_dashes) {
     std::error_code failed;
     const fs::path directory = fs::current_path(failed);
@@ -192,6 +232,7 @@ CompileCommand default_command(const std::string& file, const std::vector<std::s
         .file = full, .directory = directory.string(), .arguments = {"clang++", "-std=c++20", "-DWITH_CUDA"}};
     const std::string extension = fs::path(full).extension().string();
     if (extension == ".c") command.arguments = {"clang"};
+    for (const std::string& macro : cuda_switches(full)) command.arguments.push_back("-D" + macro + "=1");
     if (holds_device_code(full)) command.arguments.insert(command.arguments.end(), {"-x", "cuda"});
     for (const auto& root : include_roots(full)) command.arguments.push_back("-I" + root);
     command.arguments.insert(command.arguments.end(), flags_after_dashes.begin(), flags_after_dashes.end());

@@ -46,7 +46,8 @@ Values::Object Values::object_parsed(const Function& f, const Call& call, int de
         const Call* const held = call_of(f, *item.held);
         return held ? parsed_item(f, *held, item.at, depth) : Object{};
     }
-    return python::fills_class(call.name.str()) ? object_of_class(f, first_or(call, "config_class")) : Object{};
+    return python::fills_class(call.name.str()) ? object_of_class(f, first_or(call, "config_class"))
+                                                : Object{};
 }
 
 }  // namespace mp::lint

@@ -81,6 +81,20 @@ TEST(DefaultCommand, SearchesTheProjectsUsualDirectories) {
     EXPECT_THAT(command.arguments, testing::Not(Contains("-I" + dir.path() + "/docs")));
 }
 
+TEST(DefaultCommand, SwitchesOnWhatACudaFileAsksFor) {
+    Scratch dir;
+    const std::string text =
+        "#ifndef OPS_CU\n#ifdef ZENITH_HAS_CUDA\n#if defined(USE_CUDA) && !CUDA_VERSION\n"
+        "#if __CUDA_ARCH__ > 700\n// HAVE_CUDA\n#endif\n#ifdef NO_CUDA\n";
+    const auto of = [&](const std::string& name) {
+        return default_command(dir.write(name, text), {}).arguments;
+    };
+    EXPECT_THAT(of("a.cu"), testing::IsSupersetOf({"-DZENITH_HAS_CUDA=1", "-DUSE_CUDA=1"}));
+    for (const std::string_view other : {"CUDA_VERSION", "__CUDA_ARCH__", "HAVE_CUDA", "NO_CUDA"})
+        EXPECT_THAT(of("a.cu"), testing::Not(Contains("-D" + std::string(other) + "=1"))) << other;
+    EXPECT_THAT(of("a.cpp"), testing::Not(Contains("-DUSE_CUDA=1")));
+}
+
 TEST(DefaultCommand, KnowsAProjectWithoutARepository) {
     Scratch dir;
     dir.write("LICENSE", "");

@@ -1,0 +1,107 @@
+// MP123 upcast-undone-by-autocast
+//
+// What   Inside an autocast region a product gets operands that the program has just cast to fp32, and autocast casts
+//        them back: x.float() @ w.float().
+// Why    Whoever wrote the casts wanted the product in fp32. It has the 8 or 11 bits of the region, overflows from
+//        65520 on in fp16, and the casts only cost time.
+// Fix    Leave the region for this product: with torch.autocast(device_type, enabled=False).
+// Silent Ops that the region's list does not lower; disabled regions; functions that ask for the autocast state or
+//        that custom_fwd decorates; one operand whose dtype before the cast is not known, which may have been one of
+//        integers: a note. So is a region that not every caller opens, or that a test opens.
+// Tests  testdata/lint/MP123.md, tests/analyzer/rules/upcast_undone_by_autocast_test.cpp
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "analyzer/analyses/autograd_classes.hpp"
+#include "analyzer/analyses/dataflow.hpp"
+#include "analyzer/analyses/module_dtypes.hpp"
+#include "analyzer/analyses/python_code.hpp"
+#include "analyzer/analyses/regions.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/analyses/trials.hpp"
+#include "analyzer/rules/rule.hpp"
+
+namespace mp::lint {
+namespace {
+
+bool is_product(std::string_view op) {
+    constexpr std::array<std::string_view, 9> kProducts{
+        "matmul", "mm", "bmm", "addmm", "baddbmm", "linear", "einsum", "mv", "scaled_dot_product_attention"};
+    return any_of(op, kProducts);
+}
+
+// x.float(), x.to(torch.float32), a view of it; nullptr: anything else.
+const Call* upcast_of(const Function& f, const Operand& operand) {
+    constexpr std::array<std::string_view, 4> kCasts{"float", "double", "to", "type"};
+    const Call* cast = call_of(f, moved_from(f, operand));
+    const bool casts = cast && cast->kind == CallKind::method && !cast->args.empty() &&
+                       is_wide(cast->result.dtype) && any_of(leaf(cast->name.str()), kCasts);
+    return casts && cast->args.front().shape != Shape::module ? cast : nullptr;
+}
+
+bool knows_what_it_does(const Function& f) {
+    return reads_autocast_state(f) || has_decorator(f, "custom_fwd") || has_decorator(f, "custom_bwd");
+}
+
+struct Upcasts {
+    std::vector<const Call*> casts;
+    bool from_low = false;  // the value was half before
+};
+
+Upcasts upcasts_of(TensorDTypes& dtypes, const Function& f, const Call& product) {
+    Upcasts found;
+    for (const Operand& operand : product.args) {
+        const Call* cast = upcast_of(f, operand);
+        if (!cast) continue;
+        found.casts.push_back(cast);
+        const DType was = dtypes.of(f, cast->args.front()).dtype;
+        if (is_integer(was) || was == DType::boolean) return {};
+        found.from_low = found.from_low || is_low_precision(was);
+    }
+    return found;
+}
+
+void check_product(const RuleContext& context, TensorDTypes& dtypes, const Function& f, const Call& product,
+                   Findings& out) {
+    const Context* region = is_python(f) ? context.program.enabled_context(f, product) : nullptr;
+    const Policy* policy = region ? policy_of(context, *region) : nullptr;
+    if (!policy || policy->category(product.op) != Category::lower || !is_low_precision(region->dtype)) return;
+    const Upcasts upcasts = upcasts_of(dtypes, f, product);
+    if (upcasts.casts.empty() || knows_what_it_does(f)) return;
+    const bool is_meant = upcasts.from_low || upcasts.casts.size() > 1;
+    const bool is_sure = is_meant && region->proven && !is_opened_by_a_trial(context, *region);
+    std::vector<Note> notes;
+    for (const Call* cast : upcasts.casts) notes.push_back({cast->span, "cast to fp32 here"});
+    for (Note& note : notes_of(*region)) notes.push_back(std::move(note));
+    emit(context, f,
+         {.rule = "MP123",
+          .severity = is_sure ? Severity::warning : Severity::note,
+          .span = product.span,
+          .message = "operands of " + std::string(product.op.name()) + " are cast to fp32, and " +
+                     describe(*region) + " casts them back: it runs in " + std::string(label(region->dtype)),
+          .fix = "leave the region for this product: with torch.autocast(device_type, enabled=False)",
+          .notes = std::move(notes),
+          .function = {}},
+         out);
+}
+
+void check(const RuleContext& context, Findings& out) {
+    ModuleDTypes modules(context, DTypeOf::output);
+    for_each_op(context.program, is_product, [&](const Function& f, const Call& call) {
+        check_product(context, modules.tensors(), f, call, out);
+    });
+}
+
+}  // namespace
+
+extern constinit const Rule kUpcastUndoneByAutocast{.id = "MP123",
+                                                    .name = "upcast-undone-by-autocast",
+                                                    .severity = Severity::warning,
+                                                    .on_by_default = true,
+                                                    .confirmed_by = "",
+                                                    .triggers = {kRegions, kEngines},
+                                                    .check = check};
+
+}  // namespace mp::lint
