@@ -1,10 +1,13 @@
 #include "analyzer/analyses/protocol.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "analyzer/analyses/arguments.hpp"
 #include "analyzer/analyses/dataflow.hpp"
+#include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/support.hpp"
+#include "analyzer/analyses/trials.hpp"
 
 namespace mp::lint {
 namespace {
@@ -50,6 +53,35 @@ void Protocol::find_scalers() {
     });
 }
 
+bool reads_scaler_state(std::string_view method) {
+    constexpr std::array<std::string_view, 4> kState{"get_scale", "state_dict", "load_state_dict",
+                                                     "is_enabled"};
+    return any_of(method, kState);
+}
+
+// A local name that no code takes further, but for its state: scaler = GradScaler(), and then loss.backward().
+bool Protocol::is_made_in_vain(const MadeScaler& s) const {
+    const std::string_view name = s.name.str();
+    if (!is_python(*s.function) || name.empty() || name.find('.') != std::string_view::npos) return false;
+    const std::int32_t index = index_of(*s.function, *s.call);
+    const auto is_it = [&](const Function& f, const Operand& o) {
+        return (&f == s.function && o.call == index) || o.name == s.name;
+    };
+    return std::ranges::none_of(functions_of(program_, s.function->span.file), [&](const Function* f) {
+        return std::ranges::any_of(f->returned, [&](const Operand& o) { return is_it(*f, o); }) ||
+               std::ranges::any_of(f->settings, [&](const Setting& set) { return is_it(*f, set.value); }) ||
+               std::ranges::any_of(f->definitions,
+                                   [&](const Definition& d) { return leaf(d.name.str()) == name; }) ||
+               std::ranges::any_of(f->calls, [&](const Call& c) {
+                   for (std::size_t i = 0; i < c.args.size(); ++i)
+                       if (is_it(*f, c.args[i]))
+                           return i > 0 || c.kind != CallKind::method ||
+                                  !reads_scaler_state(leaf(c.name.str()));
+                   return false;
+               });
+    });
+}
+
 void Protocol::connect_files() {
     for_each_call(program_, is_scale_or_step, [this](const Function& f, const Call& c) {
         const EventKind kind = roles_.event(f, c).kind;
@@ -66,7 +98,8 @@ void Protocol::connect_files() {
             called_[callee->span.file].push_back(file);
         }
     }
-    for (const MadeScaler& s : scalers_) scaling_files_.insert(s.function->span.file);
+    for (const MadeScaler& s : scalers_)
+        if (!is_made_in_vain(s)) scaling_files_.insert(s.function->span.file);
 }
 
 const std::vector<Symbol>& Protocol::files_near(const Function& f) const {

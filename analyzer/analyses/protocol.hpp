@@ -44,6 +44,7 @@ public:
 private:
     void find_scalers();
     void connect_files();
+    bool is_made_in_vain(const MadeScaler&) const;
     std::vector<Symbol> find_near(Symbol file) const;
     Enabled enabled(const Function& root, Symbol scaler) const;
     bool are_distinct(Symbol a, Symbol b) const;
@@ -57,6 +58,9 @@ private:
     Memo<Symbol, std::vector<Symbol>> near_;
     std::unique_ptr<Paths> paths_;
 };
+
+// get_scale(), state_dict(): methods of a scaler that scale nothing.
+bool reads_scaler_state(std::string_view method);
 
 // The protocol of the program, found at the first call for a context and kept with it.
 const Protocol& protocol_of(const RuleContext&);

@@ -17,25 +17,35 @@
 #include "analyzer/analyses/optimizer_parameters.hpp"
 #include "analyzer/analyses/protocol.hpp"
 #include "analyzer/analyses/support.hpp"
+#include "analyzer/region/calls.hpp"
 #include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
 
-bool names_a_scaler(const Function& f) {
-    const auto named = [](const Operand& o) {
+// scaler = GradScaler(), scaler.state_dict(): by themselves they scale nothing.
+bool only_keeps_scaler(const Protocol& protocol, const Call& call) {
+    return protocol.roles().makes_scaler(call) ||
+           (call.kind == CallKind::method && reads_scaler_state(leaf(call.name.str())));
+}
+
+bool names_a_scaler(const Protocol& protocol, const Function& f) {
+    const auto named = [&](const Operand& o) {
+        const Call* made = call_of(f, o);
+        if (made && only_keeps_scaler(protocol, *made)) return false;
         return mentions(o.name.str(), "scaler") || mentions(o.text.str(), "scaler");
     };
     for (const Parameter& p : f.params)
         if (mentions(p.name.str(), "scaler")) return true;
     return std::ranges::any_of(f.calls, [&](const Call& c) {
+        if (only_keeps_scaler(protocol, c)) return false;
         return mentions(c.name.str(), "scaler") || std::ranges::any_of(c.args, named);
     });
 }
 
 bool may_be_scaled(const Protocol& protocol, const Violation& v) {
-    return protocol.has_scaler_near(*v.at.function) || names_a_scaler(*v.at.function) ||
-           names_a_scaler(*v.after.function);
+    return protocol.has_scaler_near(*v.at.function) || names_a_scaler(protocol, *v.at.function) ||
+           names_a_scaler(protocol, *v.after.function);
 }
 
 // An engine of the same program scales for it.

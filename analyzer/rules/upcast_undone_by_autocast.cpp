@@ -67,7 +67,8 @@ void check_product(const RuleContext& context, TensorDTypes& dtypes, const Funct
                    Findings& out) {
     const Context* region = is_python(f) ? context.program.enabled_context(f, product) : nullptr;
     const Policy* policy = region ? policy_of(context, *region) : nullptr;
-    if (!policy || policy->category(product.op) != Category::lower || !is_low_precision(region->dtype)) return;
+    if (!policy || policy->category(product.op) != Category::lower || !is_low_precision(region->dtype))
+        return;
     const Upcasts upcasts = upcasts_of(dtypes, f, product);
     if (upcasts.casts.empty() || knows_what_it_does(f)) return;
     const bool is_meant = upcasts.from_low || upcasts.casts.size() > 1;

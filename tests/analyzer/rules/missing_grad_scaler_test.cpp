@@ -35,10 +35,11 @@ TEST(MissingGradScaler, InferenceTrainsNothing) {
 }
 
 TEST(MissingGradScaler, AScalerOrAnEngineOfTheProgramIsEnough) {
-    EXPECT_THAT(lint("MP201", {training(region(kCuda) + kSteps +
-                                        "    call 2:5-20 torch.amp.GradScaler kind=constructor "
-                                        "result.name=scaler\n")}),
-                IsEmpty());
+    EXPECT_THAT(
+        lint("MP201", {training(region(kCuda) + kSteps +
+                                "    call 2:5-20 torch.amp.GradScaler kind=constructor "
+                                "result.name=scaler\n    call 3:5-20 t.save args=[{name=scaler}]\n")}),
+        IsEmpty());
     EXPECT_THAT(lint("MP201", {training(region(kCuda) + kSteps +
                                         "    call 2:5-20 accelerate.Accelerator kind=constructor\n")}),
                 IsEmpty());

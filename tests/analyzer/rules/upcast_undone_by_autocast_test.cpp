@@ -5,18 +5,20 @@ namespace mp::lint::test {
 namespace {
 
 // Calls 2 and 3 give the operands of a product, each from a parameter of this dtype.
-std::string product(std::string_view op, std::string_view first, std::string_view second, std::string_view was = "") {
+std::string product(std::string_view op, std::string_view first, std::string_view second,
+                    std::string_view was = "") {
     const auto cast = [&](std::string_view method, std::string_view to) {
         return "    call 5:9 ?." + std::string(method) + " kind=method args=[{" + std::string(was) +
                " other param=1 name=x}] result.shape=other" +
                (to.empty() ? "" : " result.dtype=" + std::string(to)) + "\n";
     };
-    return cast(first == "fp32" ? "float" : "view", first) + cast(second == "fp32" ? "float" : "view", second) +
-           "    call 7:9 torch." + std::string(op) + " op=" + std::string(op) +
-           " args=[{other call=2} {other call=3}] result.shape=tensor\n";
+    return cast(first == "fp32" ? "float" : "view", first) +
+           cast(second == "fp32" ? "float" : "view", second) + "    call 7:9 torch." + std::string(op) +
+           " op=" + std::string(op) + " args=[{other call=2} {other call=3}] result.shape=tensor\n";
 }
 
-std::vector<std::string> found(const std::string& facts, std::string_view arguments = "{bf16 dtype keyword=dtype}") {
+std::vector<std::string> found(const std::string& facts,
+                               std::string_view arguments = "{bf16 dtype keyword=dtype}") {
     return lint("MP123", {python(open(arguments) + facts + close())});
 }
 
