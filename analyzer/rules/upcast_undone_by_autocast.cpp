@@ -7,7 +7,7 @@
 // Fix    Leave the region for this product: with torch.autocast(device_type, enabled=False).
 // Silent Ops that the region's list does not lower; disabled regions; functions that ask for the autocast state or
 //        that custom_fwd decorates; one operand whose dtype before the cast is not known, which may have been one of
-//        integers: a note. So is a region that not every caller opens, or that a test opens.
+//        integers: a note. So is a region whose way is not proven, or that a test opens.
 // Tests  testdata/lint/MP123.md, tests/analyzer/rules/upcast_undone_by_autocast_test.cpp
 
 #include <algorithm>
@@ -22,6 +22,7 @@
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/analyses/trials.hpp"
 #include "analyzer/rules/rule.hpp"
+#include "kernels/numerics/op_traits.hpp"
 
 namespace mp::lint {
 namespace {
@@ -32,13 +33,24 @@ bool is_product(std::string_view op) {
     return any_of(op, kProducts);
 }
 
-// x.float(), x.to(torch.float32), a view of it; nullptr: anything else.
-const Call* upcast_of(const Function& f, const Operand& operand) {
+bool casts_to_wide(const Call& call) {
     constexpr std::array<std::string_view, 4> kCasts{"float", "double", "to", "type"};
-    const Call* cast = call_of(f, moved_from(f, operand));
-    const bool casts = cast && cast->kind == CallKind::method && !cast->args.empty() &&
-                       is_wide(cast->result.dtype) && any_of(leaf(cast->name.str()), kCasts);
-    return casts && cast->args.front().shape != Shape::module ? cast : nullptr;
+    return call.kind == CallKind::method && !call.args.empty() && is_wide(call.result.dtype) &&
+           any_of(leaf(call.name.str()), kCasts) && call.args.front().shape != Shape::module;
+}
+
+// x.float(), x.to(torch.float32), a view of it, or what ops made of it that keep its dtype: x.float().sigmoid();
+// nullptr: anything else.
+const Call* upcast_of(const Function& f, const Operand& operand) {
+    constexpr int kMostOps = 3;
+    const Operand* at = &operand;
+    for (int i = 0; i <= kMostOps; ++i) {
+        const Call* made = call_of(f, moved_from(f, *at));
+        if (!made || casts_to_wide(*made)) return made;
+        if (made->args.empty() || !traits_of(made->op).has(Trait::keeps)) return nullptr;
+        at = &made->args.front();
+    }
+    return nullptr;
 }
 
 bool knows_what_it_does(const Function& f) {
@@ -72,7 +84,9 @@ void check_product(const RuleContext& context, TensorDTypes& dtypes, const Funct
     const Upcasts upcasts = upcasts_of(dtypes, f, product);
     if (upcasts.casts.empty() || knows_what_it_does(f)) return;
     const bool is_meant = upcasts.from_low || upcasts.casts.size() > 1;
-    const bool is_sure = is_meant && region->proven && !is_opened_by_a_trial(context, *region);
+    // A flag that opens the region is a way to run the program.
+    const bool is_open = region->proven || !region->condition.empty();
+    const bool is_sure = is_meant && is_open && !is_opened_by_a_trial(context, *region);
     std::vector<Note> notes;
     for (const Call* cast : upcasts.casts) notes.push_back({cast->span, "cast to fp32 here"});
     for (Note& note : notes_of(*region)) notes.push_back(std::move(note));
