@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 
 #include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/support.hpp"
+#include "analyzer/region/python_regions.hpp"
 
 namespace mp::lint {
 namespace {
@@ -35,6 +37,32 @@ Category category_in(const Policy& policy, Op op) {
     const auto* found =
         std::ranges::find(kMadeOf, op.name(), &std::pair<std::string_view, std::string_view>::first);
     return own != Category::unlisted || found == kMadeOf.end() ? own : policy.category(Op(found->second));
+}
+
+namespace {
+
+// Whether torch.einsum makes matrix products of it: some index of two operands is summed over.
+bool contracts(std::string_view equation) {
+    const std::size_t arrow = equation.find("->");
+    const std::string_view inputs = equation.substr(0, arrow);
+    const std::string_view output = arrow == equation.npos ? std::string_view() : equation.substr(arrow + 2);
+    for (char index = 'A'; index <= 'z'; ++index) {
+        if (std::isalpha(static_cast<unsigned char>(index)) == 0 || output.find(index) != output.npos)
+            continue;
+        const std::size_t first = inputs.find(index);
+        const std::size_t comma = first == inputs.npos ? inputs.npos : inputs.find(',', first);
+        if (comma != inputs.npos && inputs.find(index, comma) != inputs.npos) return true;
+    }
+    return false;
+}
+
+}  // namespace
+
+Category category_of(const Policy& policy, const Call& call) {
+    const Category own = category_in(policy, call.op);
+    if (own != Category::lower || call.op.name() != "einsum" || call.args.empty()) return own;
+    const std::string_view equation = call.args.front().constant.str();
+    return equation.empty() || contracts(unquoted(equation)) ? own : Category::promote;
 }
 
 bool casts_to_fp32(Category category) {

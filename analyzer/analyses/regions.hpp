@@ -16,6 +16,9 @@ const Policy* policy_of(const RuleContext&, const Context&);
 // to the others is done to them.
 Category category_in(const Policy&, Op);
 
+// The same for one call: an einsum that sums nothing, "i,j->ij", multiplies elements, and no list casts it.
+Category category_of(const Policy&, const Call&);
+
 // Whether the list casts the inputs of such an op to fp32, always or unless the call names a dtype.
 bool casts_to_fp32(Category);
 

@@ -439,7 +439,7 @@ TensorDType TensorDTypes::of_op(const Function& f, const Call& call) {
     const Policy* policy = policy_of(context_, *region);
     if (!policy) return unknown();
     const bool always = always_open(context_.program, f, call);
-    const Category category = category_in(*policy, call.op);
+    const Category category = category_of(*policy, call);
     if (std::optional<TensorDType> cast = cast_by(*region, category)) {
         cast->proven = always;
         return *cast;

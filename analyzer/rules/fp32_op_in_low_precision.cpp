@@ -165,7 +165,7 @@ public:
         const Context* region = context_.program.enabled_context(*found.function, *found.product);
         if (!region || (region->dtype != DType::fp16 && region->dtype != DType::lowp)) return;
         const Policy* policy = policy_of(context_, *region);
-        if (!policy || policy->category(found.product->op) != Category::lower) return;
+        if (!policy || category_of(*policy, *found.product) != Category::lower) return;
         std::vector<Note> notes = notes_of(*region);
         notes.push_back({found.log->span, "the logarithm is taken here"});
         report(*found.function, *found.product,

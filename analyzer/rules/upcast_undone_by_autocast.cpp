@@ -5,7 +5,7 @@
 // Why    Whoever wrote the casts wanted the product in fp32. It has the 8 or 11 bits of the region, overflows from
 //        65520 on in fp16, and the casts only cost time.
 // Fix    Leave the region for this product: with torch.autocast(device_type, enabled=False).
-// Silent Ops that the region's list does not lower; disabled regions; functions that ask for the autocast state or
+// Silent Ops that the region's list does not lower; casts to fp64, which autocast leaves alone; disabled regions; functions that ask for the autocast state or
 //        that custom_fwd decorates; one operand whose dtype before the cast is not known, which may have been one of
 //        integers: a note. So is a region whose way is not proven, or that a test opens.
 // Tests  testdata/lint/MP123.md, tests/analyzer/rules/upcast_undone_by_autocast_test.cpp
@@ -14,6 +14,7 @@
 #include <array>
 #include <vector>
 
+#include "analyzer/analyses/angles.hpp"
 #include "analyzer/analyses/autograd_classes.hpp"
 #include "analyzer/analyses/dataflow.hpp"
 #include "analyzer/analyses/module_dtypes.hpp"
@@ -33,9 +34,9 @@ bool is_product(std::string_view op) {
     return any_of(op, kProducts);
 }
 
-bool casts_to_wide(const Call& call) {
-    constexpr std::array<std::string_view, 4> kCasts{"float", "double", "to", "type"};
-    return call.kind == CallKind::method && !call.args.empty() && is_wide(call.result.dtype) &&
+bool casts_to_fp32(const Call& call) {
+    constexpr std::array<std::string_view, 3> kCasts{"float", "to", "type"};
+    return call.kind == CallKind::method && !call.args.empty() && call.result.dtype == DType::fp32 &&
            any_of(leaf(call.name.str()), kCasts) && call.args.front().shape != Shape::module;
 }
 
@@ -46,7 +47,7 @@ const Call* upcast_of(const Function& f, const Operand& operand) {
     const Operand* at = &operand;
     for (int i = 0; i <= kMostOps; ++i) {
         const Call* made = call_of(f, moved_from(f, *at));
-        if (!made || casts_to_wide(*made)) return made;
+        if (!made || casts_to_fp32(*made)) return made;
         if (made->args.empty() || !traits_of(made->op).has(Trait::keeps)) return nullptr;
         at = &made->args.front();
     }
@@ -79,10 +80,11 @@ void check_product(const RuleContext& context, TensorDTypes& dtypes, const Funct
                    Findings& out) {
     const Context* region = is_python(f) ? context.program.enabled_context(f, product) : nullptr;
     const Policy* policy = region ? policy_of(context, *region) : nullptr;
-    if (!policy || policy->category(product.op) != Category::lower || !is_low_precision(region->dtype))
+    if (!policy || category_of(*policy, product) != Category::lower || !is_low_precision(region->dtype))
         return;
     const Upcasts upcasts = upcasts_of(dtypes, f, product);
-    if (upcasts.casts.empty() || knows_what_it_does(f)) return;
+    // MP124 has products of angles.
+    if (upcasts.casts.empty() || knows_what_it_does(f) || angle_taken(f, product)) return;
     const bool is_meant = upcasts.from_low || upcasts.casts.size() > 1;
     // A flag that opens the region is a way to run the program.
     const bool is_open = region->proven || !region->condition.empty();
