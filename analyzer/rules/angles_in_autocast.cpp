@@ -58,7 +58,8 @@ void check_product(const RuleContext& context, TensorDTypes& dtypes, const Funct
                    Findings& out) {
     const Context* region = is_python(f) ? context.program.enabled_context(f, product) : nullptr;
     const Policy* policy = region ? policy_of(context, *region) : nullptr;
-    if (!policy || category_of(*policy, product) != Category::lower || !is_low_precision(region->dtype)) return;
+    if (!policy || category_of(*policy, product) != Category::lower || !is_low_precision(region->dtype))
+        return;
     const Call* taken = angle_taken(f, product);
     if (!taken || knows_what_it_does(f)) return;
     const bool is_fp64 = std::ranges::any_of(
@@ -77,7 +78,8 @@ void check_product(const RuleContext& context, TensorDTypes& dtypes, const Funct
           .span = product.span,
           .message = std::string(product.op.name()) + " of angles runs in " + dtype + " in " +
                      describe(*region) + ": positions from " +
-                     shown(std::exp2(significant_bits(region->dtype))) + " on are rounded, and their angles with them",
+                     shown(std::exp2(significant_bits(region->dtype))) +
+                     " on are rounded, and their angles with them",
           .fix = "use torch.outer, or leave the region: with torch.autocast(device_type, enabled=False)",
           .notes = std::move(notes),
           .function = {}},

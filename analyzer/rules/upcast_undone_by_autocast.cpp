@@ -5,9 +5,10 @@
 // Why    Whoever wrote the casts wanted the product in fp32. It has the 8 or 11 bits of the region, overflows from
 //        65520 on in fp16, and the casts only cost time.
 // Fix    Leave the region for this product: with torch.autocast(device_type, enabled=False).
-// Silent Ops that the region's list does not lower; casts to fp64, which autocast leaves alone; disabled regions; functions that ask for the autocast state or
-//        that custom_fwd decorates; one operand whose dtype before the cast is not known, which may have been one of
-//        integers: a note. So is a region whose way is not proven, or that a test opens.
+// Silent Ops that the region's list does not lower; casts to fp64, which autocast leaves alone; disabled regions;
+//        functions that ask for the autocast state or that custom_fwd decorates. A note: one operand whose dtype before
+//        the cast is not known, which may have been one of integers; a region whose way is not proven, or that a test
+//        opens.
 // Tests  testdata/lint/MP123.md, tests/analyzer/rules/upcast_undone_by_autocast_test.cpp
 
 #include <algorithm>
@@ -59,7 +60,8 @@ bool knows_what_it_does(const Function& f) {
 }
 
 struct Upcasts {
-    std::vector<const Call*> casts;
+    std::vector<const Call*> casts;  // each once
+    int operands = 0;
     bool from_low = false;  // the value was half before
 };
 
@@ -68,7 +70,8 @@ Upcasts upcasts_of(TensorDTypes& dtypes, const Function& f, const Call& product)
     for (const Operand& operand : product.args) {
         const Call* cast = upcast_of(f, operand);
         if (!cast) continue;
-        found.casts.push_back(cast);
+        ++found.operands;
+        if (std::ranges::find(found.casts, cast) == found.casts.end()) found.casts.push_back(cast);
         const DType was = dtypes.of(f, cast->args.front()).dtype;
         if (is_integer(was) || was == DType::boolean) return {};
         found.from_low = found.from_low || is_low_precision(was);
@@ -85,7 +88,7 @@ void check_product(const RuleContext& context, TensorDTypes& dtypes, const Funct
     const Upcasts upcasts = upcasts_of(dtypes, f, product);
     // MP124 has products of angles.
     if (upcasts.casts.empty() || knows_what_it_does(f) || angle_taken(f, product)) return;
-    const bool is_meant = upcasts.from_low || upcasts.casts.size() > 1;
+    const bool is_meant = upcasts.from_low || upcasts.operands > 1;
     // A flag that opens the region is a way to run the program.
     const bool is_open = region->proven || !region->condition.empty();
     const bool is_sure = is_meant && is_open && !is_opened_by_a_trial(context, *region);
