@@ -398,7 +398,14 @@ void Builder::visit_return(Node node) {
     const Node value_node = node.child(0);
     if (value_node) {
         const Value v = eval(value_node);
-        f_.returned.push_back(operand(v, value_node));
+        // return autocast() if amp else nullcontext(): one of them, as two statements would return.
+        if (const std::vector<Choice> choices = choices_of(v); choices.size() > 1)
+            for (const Choice& choice : choices) {
+                Operand& one = f_.returned.emplace_back(operand(v, value_node));
+                if (choice.owner == number_) one.call = choice.call;
+            }
+        else
+            f_.returned.push_back(operand(v, value_node));
     }
     unwind(Way::leave, node.span());
 }
