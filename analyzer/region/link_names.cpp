@@ -4,6 +4,7 @@
 #include <numeric>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "analyzer/python/library/library.hpp"
 #include "analyzer/region/calls.hpp"
@@ -12,6 +13,7 @@
 #include "analyzer/region/link_values.hpp"
 #include "analyzer/region/names.hpp"
 #include "analyzer/region/object_classes.hpp"
+#include "analyzer/region/python_regions.hpp"
 #include "kernels/base/parallel.hpp"
 
 namespace mp::lint {
@@ -100,6 +102,7 @@ public:
         resolve_names();
         NameFinder finder(names_);
         for (Call* const call : enters_) resolve_manager(finder, *call);
+        for (const auto& [function, call] : chosen_) enter_chosen(*function, *call);
         std::erase_if(open_,
                       [](const Open& o) { return !is_open(*o.call) && !calls_item(*o.function, *o.call); });
         if (!calls_.of_configured.empty())
@@ -127,6 +130,7 @@ private:
         Callers callers;
         std::vector<Open> open;  // methods and calls of objects whose class their own file does not show
         std::vector<Call*> enters;
+        std::vector<std::pair<const Function*, Call*>> chosen;  // with autocast(), of a variable
         LinkedCalls calls;
     };
 
@@ -163,6 +167,7 @@ private:
             append(callers_, s.callers);
             for (const Open& o : s.open) open_.push_back({o.function, o.call, first + o.at});
             append(enters_, s.enters);
+            append(chosen_, s.chosen);
             append(calls_.open, s.calls.open);
             append(calls_.of_partials, s.calls.of_partials);
             append(calls_.of_configured, s.calls.of_configured);
@@ -188,6 +193,7 @@ private:
                 if (open) seen.open.push_back(o);
                 const bool of_unknown = !call.callee.empty() && !names_.function(call.callee);
                 if (of_unknown && is_enter(call)) seen.enters.push_back(&call);
+                if (call.name.str() == "?.__call__.__enter__") seen.chosen.emplace_back(&f, &call);
                 if (of_unknown || (open && call.name.str() == "?.__call__")) {
                     seen.calls.of_partials.emplace_back(&f, &call);
                     rewritten = true;
@@ -264,6 +270,32 @@ private:
         const bool always = others == 0 && maker.returned.size() == 1;
         enter_made(enter, *made, always ? Symbol{} : Symbol(std::string(maker.name.str()) + "()"),
                    [&](std::int32_t param) { return argument_for(enter, maker, param); });
+    }
+
+    // autocast = get_autocast(precision), and then `with autocast():`, where the function returns torch.autocast on some
+    // way: that region is entered.
+    void enter_chosen(const Function& f, Call& enter) const {
+        const Call* const made = call_of(f, enter.args[0]);
+        if (!made || made->args.empty()) return;
+        const Function* maker = &f;
+        const Operand* chosen = &made->args[0];
+        if (is_attribute_of_self(*chosen) && !f.parent_class.empty()) {
+            const auto [init, value] = names_.classes().kept(f.parent_class, chosen->name);
+            if (!value) return;
+            maker = init, chosen = value;
+        }
+        const Call* const choice = call_of(*maker, *chosen);
+        const Function* const body = choice ? names_.function(choice->callee) : nullptr;
+        if (!body) return;
+        for (const Operand& o : body->returned) {
+            if (leaf(o.constant.str()) != "autocast" || !python_manager(o.constant.str())) continue;
+            Call region = *made;
+            region.name = o.constant;
+            region.args.erase(region.args.begin());
+            enter_made(enter, region, Symbol(std::string(body->name.str()) + "()"),
+                       [](std::int32_t) { return static_cast<const Operand*>(nullptr); });
+            return;
+        }
     }
 
     // `passed` finds the argument for a parameter of the function that makes the manager; `when` is the condition on
@@ -374,6 +406,7 @@ private:
     Callers callers_;
     std::vector<Open> open_;
     std::vector<Call*> enters_;
+    std::vector<std::pair<const Function*, Call*>> chosen_;
     LinkedCalls calls_;
 };
 
