@@ -251,6 +251,22 @@ TensorDType TensorDTypes::of_kept(const Function& f, const Operand& operand) {
     return is_low_precision(found.dtype) ? found : unknown();
 }
 
+// torch.zeros(n, dtype=y.dtype), x.to(y.dtype): the dtype of y, when that is low.
+TensorDType TensorDTypes::of_asked(const Function& f, const Call& call) {
+    constexpr std::string_view kDtype = ".dtype";
+    if (!is_python(f)) return unknown();
+    for (const Operand& argument : call.args) {
+        const std::string_view name = argument.name.str();
+        if (argument.shape != Shape::dtype || argument.dtype != DType::unknown || !name.ends_with(kDtype))
+            continue;
+        Operand of;
+        of.name = Symbol(name.substr(0, name.size() - kDtype.size()));
+        of.span = argument.span;
+        return of_earlier_value(f, of);
+    }
+    return unknown();
+}
+
 // A variable that a loop or a branch binds again: what the last statement before it gave, when that is low.
 TensorDType TensorDTypes::of_earlier_value(const Function& f, const Operand& operand) {
     const std::string_view name = operand.name.str();
@@ -304,6 +320,7 @@ TensorDType TensorDTypes::of_result(const Function& f, const Call& call) {
         return {.dtype = call.result.dtype, .proven = !call.result.assumed, .chain = {}};
     return once(&call, kNone, [&] {
         if (call.op.known()) return of_op(f, call);
+        if (TensorDType asked = of_asked(f, call); asked.dtype != DType::unknown) return asked;
         if (call.callee.empty() && follows_first(f, call)) return of(f, call.args[0]);
         if (const Item item = item_of(call); item.held)
             if (TensorDType found = of_item(f, item); found.dtype != DType::unknown) return found;

@@ -78,6 +78,7 @@ private:
     TensorDType of_module_operand(const Function&, const Operand& module, const Call& at);
     TensorDType of_candidates(const Function&, const Call&);
     TensorDType of_kept(const Function&, const Operand&);
+    TensorDType of_asked(const Function&, const Call&);
     TensorDType of_earlier_value(const Function&, const Operand&);
     TensorDType of_output(const Function&, const Operand&);
     TensorDType of_forward(const Function&, const Call&);
