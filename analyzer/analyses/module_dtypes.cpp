@@ -443,6 +443,9 @@ ModuleDType ModuleDTypes::made_by(const Function& f, const Call& origin, int lef
         }
         return called_at(origin, returned_by(*callee, left, [](const Operand& value) { return &value; }));
     }
+    // AutoModelForCausalLMWithValueHead.from_pretrained(model)
+    if (leaf(name) == "from_pretrained" && !origin.args.empty() && origin.args[0].shape == Shape::module)
+        return state(f, origin.args[0], at, left);
     if (of_ == DTypeOf::trained && is_quantized(origin)) return make(DType::fp32);
     if (is_load(origin)) {
         ModuleDType found = unknown();
