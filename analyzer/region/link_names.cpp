@@ -272,8 +272,8 @@ private:
                    [&](std::int32_t param) { return argument_for(enter, maker, param); });
     }
 
-    // autocast = get_autocast(precision), and then `with autocast():`, where the function returns torch.autocast on some
-    // way: that region is entered.
+    // autocast = get_autocast(precision), and then `with autocast():`, where the function returns torch.autocast on
+    // some way: that region is entered.
     void enter_chosen(const Function& f, Call& enter) const {
         const Call* const made = call_of(f, enter.args[0]);
         if (!made || made->args.empty()) return;
