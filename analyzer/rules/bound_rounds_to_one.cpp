@@ -1,11 +1,12 @@
 // MP310 bound-rounds-to-one
 //
-// What   A clamp of an fp16, bf16 or fp8 tensor has a bound just below 1 that is 1 in that format: clamp(p, max=1 - 1e-4).
-// Why    It bounds nothing: fp16 has no number between 0.9995 and 1, bf16 none between 0.996 and 1. log(1 - p), acos(p) and
-//        atanh(p) behind it are infinite, and so are their gradients.
-// Fix    Clamp in fp32, p.float().clamp(...), or compute from the logits (logsigmoid, binary_cross_entropy_with_logits).
-// Silent Bounds that the format holds, tensors in fp32 or of unknown dtype. A note where no op that is infinite at 1 is
-//        seen in the function, and where the dtype of the tensor is not certain.
+// What   A clamp of an fp16, bf16 or fp8 tensor has a bound just below 1 that is 1 in that format:
+//        clamp(p, max=1 - 1e-4).
+// Why    It bounds nothing: fp16 has no number between 0.9995 and 1, bf16 none between 0.996 and 1. log(1 - p),
+//        acos(p) and atanh(p) behind it are infinite, and so are their gradients.
+// Fix    Clamp in fp32, p.float().clamp(...), or compute from the logits: logsigmoid.
+// Silent Bounds that the format holds, tensors in fp32 or of unknown dtype. A note where no op that is infinite at 1
+//        is seen in the function.
 // Tests  testdata/lint/MP310.md, tests/analyzer/rules/bound_rounds_to_one_test.cpp
 
 #include <algorithm>
@@ -52,7 +53,8 @@ const Call* infinite_at(const Function& f, const Call& clamp) {
             if (call.args[at].call == kNone || value == values.end()) continue;
             const bool divides = call.op.name() == "div" && at == 0;
             if (value->is_distance ? ends_at_zero(call) && !divides : ends_at_one(call)) return &call;
-            const bool is_distance = value->is_distance || call.op.name() == "sub" || call.op.name() == "rsub";
+            const bool is_distance =
+                value->is_distance || call.op.name() == "sub" || call.op.name() == "rsub";
             if (only_moves(call) || is_distance != value->is_distance)
                 values.push_back({index_of(f, call), is_distance});
         }
