@@ -6,7 +6,6 @@
 
 #include "analyzer/analyses/dataflow.hpp"
 #include "analyzer/analyses/support.hpp"
-#include "kernels/numerics/op_traits.hpp"
 
 namespace mp::lint {
 namespace {

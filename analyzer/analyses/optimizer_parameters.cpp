@@ -14,8 +14,9 @@
 namespace mp::lint {
 namespace {
 
-// Functions between an optimizer and its use.
+// Functions between an optimizer and its use, and optimizers that one name can be.
 constexpr int kLongest = 6;
+constexpr std::size_t kMost = 16;
 
 // Agree on a known dtype, or nothing is known.
 void merge(TensorDType& common, TensorDType found, bool is_first) {
@@ -50,10 +51,12 @@ void OptimizerParameters::find(const Function& f, const Operand& value, int left
 
 void OptimizerParameters::find_passed(const Function& f, std::int32_t param, int left,
                                       std::vector<MadeOptimizer>& found) const {
+    if (left <= 0) return;
     for (const Call* passed : callers_by_weight(context_, f)) {
         const Function* caller = context_.program.owner(*passed);
         const Operand* argument = caller ? argument_for(*passed, f, param) : nullptr;
-        if (argument && left > 0) find(*caller, *argument, left - 1, found);
+        if (argument && found.size() < kMost)
+            find(*caller, *argument, std::min(left - 1, left / 2 + 1), found);
     }
 }
 

@@ -48,7 +48,20 @@ Switch Refusals::scales_on_cuda(const Function& f) const {
     return all;
 }
 
+// GradScaler(enabled=False) steps as the optimizer alone does.
+bool Refusals::are_off(const Function& f) const {
+    const std::vector<Symbol>& files = protocol_.files_near(f);
+    bool is_any = false;
+    for (const MadeScaler& s : protocol_.scalers()) {
+        if (std::ranges::find(files, s.function->span.file) == files.end()) continue;
+        if (s.enabled.always != Switch::off) return false;
+        is_any = true;
+    }
+    return is_any;
+}
+
 std::optional<Refusal> Refusals::refusal_of(const Function& f, const Call& step, Symbol optimizer) {
+    if (are_off(f)) return std::nullopt;
     TensorDType is = parameters_.of(f, optimizer);
     Refusal found{.function = &f,
                   .call = &step,

@@ -34,6 +34,7 @@ private:
     void look_at(const Function&);
     std::optional<Refusal> refusal_of(const Function&, const Call& step, Symbol optimizer);
     Switch scales_on_cuda(const Function&) const;
+    bool are_off(const Function&) const;
 
     const Protocol& protocol_;
     OptimizerParameters parameters_;
