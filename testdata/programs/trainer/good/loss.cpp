@@ -10,5 +10,5 @@ torch::Tensor training_loss(const torch::Tensor& logits, const torch::Tensor& to
 torch::Tensor scaled_logits(const torch::Tensor& hidden, const torch::Tensor& head) {
     auto logits = torch::matmul(hidden, head);
     auto wide = logits.to(torch::kFloat);
-    return wide / torch::std(wide);
+    return wide / torch::var(wide);
 }
