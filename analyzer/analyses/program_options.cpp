@@ -393,42 +393,44 @@ std::optional<SourceSpan> entry_that_nothing_gives(const RuleContext& context, c
     return std::nullopt;
 }
 
-}  // namespace
-
-std::optional<SourceSpan> option_that_excludes(const RuleContext& context, const Function& f,
-                                               const SourceSpan& at) {
+/// The first answer that `ask` gives for an edge that must be taken for the call at `at` to run.
+template <class Ask>
+std::optional<SourceSpan> first_of_required(const Function& f, const SourceSpan& at, Ask ask) {
     const Call* here = is_python(f) && f.flow.size() >= 2 ? call_at(f, at) : nullptr;
     if (!here) return std::nullopt;
     for (const Block& block : f.flow)
         for (const Edge& edge : block.to) {
             if (edge.condition.empty() || !runs_only_if(f, here->block, edge.condition, edge.when)) continue;
-            if (context.project.is_given && edge.when) {
-                const std::string_view condition = edge.condition.str();
-                const std::optional<Equality> equality = equality_in(condition);
-                const auto off = equality ? Off(context, equality->value).of_name(f, equality->name)
-                                          : Off(context).of_name(f, condition);
-                if (off) return off;
-                if (const auto entry = entry_that_nothing_gives(context, f, condition)) return entry;
-            }
-            const std::optional<Listed> listed = required_by(f, edge);
-            if (!listed || names_precision(listed->field)) continue;
-            if (const Definition* field = field_that_is_none_of(context.program, *listed)) return field->span;
+            if (const std::optional<SourceSpan> answer = ask(edge)) return answer;
         }
     return std::nullopt;
 }
 
+}  // namespace
+
+std::optional<SourceSpan> option_that_excludes(const RuleContext& context, const Function& f,
+                                               const SourceSpan& at) {
+    return first_of_required(f, at, [&](const Edge& edge) -> std::optional<SourceSpan> {
+        if (context.project.is_given && edge.when) {
+            const std::string_view condition = edge.condition.str();
+            const std::optional<Equality> equality = equality_in(condition);
+            const auto off = equality ? Off(context, equality->value).of_name(f, equality->name)
+                                      : Off(context).of_name(f, condition);
+            if (off) return off;
+            if (const auto entry = entry_that_nothing_gives(context, f, condition)) return entry;
+        }
+        const std::optional<Listed> listed = required_by(f, edge);
+        if (!listed || names_precision(listed->field)) return std::nullopt;
+        const Definition* field = field_that_is_none_of(context.program, *listed);
+        return field ? std::optional(field->span) : std::nullopt;
+    });
+}
+
 std::optional<SourceSpan> option_off_by_default(const RuleContext& context, const Function& f,
                                                 const SourceSpan& at) {
-    const Call* here = is_python(f) && f.flow.size() >= 2 ? call_at(f, at) : nullptr;
-    if (!here) return std::nullopt;
-    for (const Block& block : f.flow)
-        for (const Edge& edge : block.to) {
-            const bool needs = !edge.condition.empty() && edge.when &&
-                               runs_only_if(f, here->block, edge.condition, edge.when);
-            if (!needs) continue;
-            if (const auto off = Off(context, {}, false).of_name(f, edge.condition.str())) return off;
-        }
-    return std::nullopt;
+    return first_of_required(f, at, [&](const Edge& edge) -> std::optional<SourceSpan> {
+        return edge.when ? Off(context, {}, false).of_name(f, edge.condition.str()) : std::nullopt;
+    });
 }
 
 }  // namespace mp::lint

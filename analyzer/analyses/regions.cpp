@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 
+#include "analyzer/analyses/autograd_classes.hpp"
 #include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/region/python_regions.hpp"
@@ -97,12 +98,23 @@ std::vector<Note> notes_of(const Context& region) {
     return notes;
 }
 
+const Context* lowering_region(const RuleContext& context, const Function& f, const Call& product) {
+    const Context* region = is_python(f) ? context.program.enabled_context(f, product) : nullptr;
+    const Policy* policy = region ? policy_of(context, *region) : nullptr;
+    const bool lowers = policy && category_of(*policy, product) == Category::lower;
+    return lowers && is_low_precision(region->dtype) ? region : nullptr;
+}
+
 bool reads_autocast_state(const Function& f) {
     constexpr std::array<std::string_view, 7> kReads{"is_autocast_enabled",      "get_autocast_dtype",
                                                      "get_autocast_gpu_dtype",   "get_autocast_cpu_dtype",
                                                      "at::autocast::is_enabled", "is_autocast_cpu_enabled",
                                                      "is_autocast_xla_enabled"};
     return calls_any(f, kReads);
+}
+
+bool handles_autocast(const Function& f) {
+    return reads_autocast_state(f) || has_decorator(f, "custom_fwd") || has_decorator(f, "custom_bwd");
 }
 
 bool is_inference(const Function& f) {

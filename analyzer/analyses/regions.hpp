@@ -31,8 +31,13 @@ std::vector<Note> notes_of(const Context&);
 // A test or a benchmark opens the region. What only such a program runs in half says little about the others.
 bool is_opened_by_a_trial(const RuleContext&, const Context&);
 
+// The region that runs a product of a Python program in a low precision; nullptr: none does.
+const Context* lowering_region(const RuleContext&, const Function&, const Call& product);
+
 // Whether the function reads the autocast state, and so handles it itself.
 bool reads_autocast_state(const Function&);
+// The same, or a decorator of custom autograd functions says what they run in.
+bool handles_autocast(const Function&);
 // A gradient-free scope (NoGradGuard, InferenceMode) is opened in the function.
 bool is_inference(const Function&);
 

@@ -13,7 +13,6 @@
 #include <cmath>
 
 #include "analyzer/analyses/angles.hpp"
-#include "analyzer/analyses/autograd_classes.hpp"
 #include "analyzer/analyses/dataflow.hpp"
 #include "analyzer/analyses/module_dtypes.hpp"
 #include "analyzer/analyses/numbers.hpp"
@@ -50,18 +49,12 @@ bool holds_positions(const Function& f, const Operand& operand, DType dtype) {
     return derives_from(f, operand, [](const Operand& o) { return mentions(leaf(o.name.str()), "pos"); });
 }
 
-bool knows_what_it_does(const Function& f) {
-    return reads_autocast_state(f) || has_decorator(f, "custom_fwd") || has_decorator(f, "custom_bwd");
-}
-
 void check_product(const RuleContext& context, TensorDTypes& dtypes, const Function& f, const Call& product,
                    Findings& out) {
-    const Context* region = is_python(f) ? context.program.enabled_context(f, product) : nullptr;
-    const Policy* policy = region ? policy_of(context, *region) : nullptr;
-    if (!policy || category_of(*policy, product) != Category::lower || !is_low_precision(region->dtype))
-        return;
+    const Context* region = lowering_region(context, f, product);
+    if (!region) return;
     const Call* taken = angle_taken(f, product);
-    if (!taken || knows_what_it_does(f)) return;
+    if (!taken || handles_autocast(f)) return;
     const bool is_fp64 = std::ranges::any_of(
         product.args, [&](const Operand& o) { return dtypes.of(f, o).dtype == DType::fp64; });
     if (is_fp64) return;

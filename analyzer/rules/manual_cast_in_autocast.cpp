@@ -23,7 +23,6 @@
 #include <vector>
 
 #include "analyzer/analyses/arguments.hpp"
-#include "analyzer/analyses/autograd_classes.hpp"
 #include "analyzer/analyses/dataflow.hpp"
 #include "analyzer/analyses/engines.hpp"
 #include "analyzer/analyses/numbers.hpp"
@@ -93,10 +92,7 @@ const Context* training_region(const RuleContext& context, const Function& f, co
     return nullptr;
 }
 
-bool knows_what_it_does(const Function& f) {
-    return reads_autocast_state(f) || is_inference(f) || has_decorator(f, "custom_fwd") ||
-           has_decorator(f, "custom_bwd");
-}
+bool knows_what_it_does(const Function& f) { return handles_autocast(f) || is_inference(f); }
 
 // `x.half()` without the call: from the end of the receiver to the end.
 std::vector<Edit> removal(const Call& call) {

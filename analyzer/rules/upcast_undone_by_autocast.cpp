@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "analyzer/analyses/angles.hpp"
-#include "analyzer/analyses/autograd_classes.hpp"
 #include "analyzer/analyses/dataflow.hpp"
 #include "analyzer/analyses/module_dtypes.hpp"
 #include "analyzer/analyses/python_code.hpp"
@@ -55,10 +54,6 @@ const Call* upcast_of(const Function& f, const Operand& operand) {
     return nullptr;
 }
 
-bool knows_what_it_does(const Function& f) {
-    return reads_autocast_state(f) || has_decorator(f, "custom_fwd") || has_decorator(f, "custom_bwd");
-}
-
 struct Upcasts {
     std::vector<const Call*> casts;  // each once
     int operands = 0;
@@ -81,13 +76,11 @@ Upcasts upcasts_of(TensorDTypes& dtypes, const Function& f, const Call& product)
 
 void check_product(const RuleContext& context, TensorDTypes& dtypes, const Function& f, const Call& product,
                    Findings& out) {
-    const Context* region = is_python(f) ? context.program.enabled_context(f, product) : nullptr;
-    const Policy* policy = region ? policy_of(context, *region) : nullptr;
-    if (!policy || category_of(*policy, product) != Category::lower || !is_low_precision(region->dtype))
-        return;
+    const Context* region = lowering_region(context, f, product);
+    if (!region) return;
     const Upcasts upcasts = upcasts_of(dtypes, f, product);
     // MP124 has products of angles.
-    if (upcasts.casts.empty() || knows_what_it_does(f) || angle_taken(f, product)) return;
+    if (upcasts.casts.empty() || handles_autocast(f) || angle_taken(f, product)) return;
     const bool is_meant = upcasts.from_low || upcasts.operands > 1;
     // A flag that opens the region is a way to run the program.
     const bool is_open = region->proven || !region->condition.empty();
