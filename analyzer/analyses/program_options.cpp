@@ -152,6 +152,14 @@ std::string option_name(std::string_view flag) {
     return name;
 }
 
+// Whether this call of add_argument defines the option.
+bool defines(const Call& call, std::string_view name) {
+    if (const Operand* dest = keyword_argument(call, "dest")) return spelled(*dest) == name;
+    return std::ranges::any_of(call.args, [&](const Operand& flag) {
+        return flag.keyword.empty() && spelled(flag).starts_with("--") && option_name(spelled(flag)) == name;
+    });
+}
+
 // Looks at all that gives a name its value: defaults, calls, attributes. Each has to be False, or another text than the
 // wanted one. An option that has no value, as the path of a checkpoint, is one that a user gives.
 class Off {
@@ -287,14 +295,6 @@ private:
         return true;
     }
 
-    static bool defines(const Call& call, std::string_view name) {
-        if (const Operand* dest = keyword_argument(call, "dest")) return spelled(*dest) == name;
-        return std::ranges::any_of(call.args, [&](const Operand& flag) {
-            return flag.keyword.empty() && spelled(flag).starts_with("--") &&
-                   option_name(spelled(flag)) == name;
-        });
-    }
-
     bool is_off_option(const Call& call, std::optional<SourceSpan>& first) const {
         const Operand* value = keyword_argument(call, "default");
         const Operand* action = keyword_argument(call, "action");
@@ -393,6 +393,53 @@ std::optional<SourceSpan> entry_that_nothing_gives(const RuleContext& context, c
     return std::nullopt;
 }
 
+// The setting that a condition asks for: "clip" of "self.clip > 0", "cfg['clip'] is None" and "cfg.get('clip')".
+std::string_view setting_in(std::string_view condition) {
+    const std::size_t quote = condition.find_first_of("'\"");
+    if (quote != condition.npos && quote > 0 &&
+        (condition[quote - 1] == '[' || condition[quote - 1] == '(')) {
+        const std::string_view key = condition.substr(quote + 1);
+        return key.substr(0, key.find(condition[quote]));
+    }
+    const auto end = std::ranges::find_if(condition, [](char c) { return !is_part_of_name(c) && c != '.'; });
+    return leaf(condition.substr(0, static_cast<std::size_t>(end - condition.begin())));
+}
+
+// A number above 0, True, or a text.
+bool turns_on(std::string_view constant) {
+    const std::optional<double> number = number_in(constant);
+    return number ? *number > 0 : truth_of(constant) == true || is_quoted(constant);
+}
+
+// Some constant of the program gives the name a value: dict(clip=5), cfg.clip = 5, a default.
+bool is_turned_on(const Function& f, std::string_view name) {
+    const auto is_on = [&](Symbol of, const Operand& value) {
+        return leaf(of.str()) == name && turns_on(value.constant.str());
+    };
+    return std::ranges::any_of(f.definitions, [&](const Definition& d) { return is_on(d.name, d.value); }) ||
+           std::ranges::any_of(f.settings, [&](const Setting& s) { return is_on(s.key, s.value); }) ||
+           std::ranges::any_of(
+               f.params,
+               [&](const Parameter& p) { return p.name.str() == name && turns_on(p.constant.str()); }) ||
+           std::ranges::any_of(f.calls, [&](const Call& c) {
+               const bool stores = leaf(c.name.str()) == "__setitem__" && c.args.size() > 2 &&
+                                   spelled(c.args[1]) == name && turns_on(c.args[2].constant.str());
+               const Operand* value = leaf(c.name.str()) == "add_argument" && defines(c, name)
+                                          ? keyword_argument(c, "default")
+                                          : nullptr;
+               return stores || (value && turns_on(value->constant.str())) ||
+                      std::ranges::any_of(c.args, [&](const Operand& o) { return is_on(o.keyword, o); });
+           });
+}
+
+// The function computes the value itself: no setting.
+bool computes(const Function& f, std::string_view name) {
+    constexpr std::array<std::string_view, 2> kReads{"get", "getattr"};
+    return std::ranges::any_of(f.calls, [&](const Call& call) {
+        return call.result.name.str() == name && !any_of(leaf(call.name.str()), kReads);
+    });
+}
+
 /// The first answer that `ask` gives for an edge that must be taken for the call at `at` to run.
 template <class Ask>
 std::optional<SourceSpan> first_of_required(const Function& f, const SourceSpan& at, Ask ask) {
@@ -407,6 +454,23 @@ std::optional<SourceSpan> first_of_required(const Function& f, const SourceSpan&
 }
 
 }  // namespace
+
+Symbol open_setting(const Program& program, const Function& f, std::uint32_t block,
+                    std::span<const std::uint32_t> others) {
+    const auto is_open = [&](const Edge& edge) {
+        const auto needs = [&](std::uint32_t b) { return runs_only_if(f, b, edge.condition, edge.when); };
+        const std::string_view name = setting_in(edge.condition.str());
+        if (name.empty() || names_precision(name) || mentions(name, "scaler") || computes(f, name))
+            return false;
+        return needs(block) && std::ranges::none_of(others, needs) &&
+               std::ranges::none_of(program.functions(),
+                                    [&](const Function* g) { return is_turned_on(*g, name); });
+    };
+    for (const Block& from : f.flow)
+        for (const Edge& edge : from.to)
+            if (is_open(edge)) return edge.condition;
+    return {};
+}
 
 std::optional<SourceSpan> option_that_excludes(const RuleContext& context, const Function& f,
                                                const SourceSpan& at) {

@@ -2,7 +2,9 @@
 
 // Options that a program has and that stay as their defaults have them.
 
+#include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "analyzer/analyses/context.hpp"
@@ -26,6 +28,11 @@ std::optional<SourceSpan> option_that_excludes(const RuleContext&, const Functio
 // The default of an option that has to be on where control comes to this place: who runs the program without the
 // option does not come here. Scripts of the project may give it.
 std::optional<SourceSpan> option_off_by_default(const RuleContext&, const Function&, const SourceSpan& at);
+
+// The condition of a block that asks for a setting which no constant of the program turns on: "cfg.clip > 0". Empty:
+// none. What control needs to come to one of the `others`, too, and what asks for precision or the scaler do not count.
+Symbol open_setting(const Program&, const Function&, std::uint32_t block,
+                    std::span<const std::uint32_t> others);
 
 // The default that keeps a value of a call off, where no text of the project turns it on: autocast(enabled=args.fp16),
 // and parser.add_argument("--fp16", action="store_true").

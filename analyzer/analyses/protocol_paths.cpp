@@ -178,6 +178,7 @@ void Paths::branch(const Frame& frame, std::uint32_t block, std::size_t taken, c
                                          !is_independent(frame, static_cast<Duty>(d), duty.block, block);
                 if (duty.skipped || may_be_twin) duty.doubt = true;
                 duty.skipped = true;
+                duty.by_setting |= !to[taken].condition.empty();
             } else if (duty.skipped && claims[to[taken].to] && (leaves || others(duty, claims, 0))) {
                 // The claim is guarded too, perhaps by the twin of the condition before.
                 duty.doubt = true;

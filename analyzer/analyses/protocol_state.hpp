@@ -48,7 +48,8 @@ struct Obligation {
     static constexpr std::uint32_t kSomewhere = kOutside - 1;
 
     bool active = false;
-    bool skipped = false;  // a branch was taken that leads past what settles it
+    bool skipped = false;     // a branch was taken that leads past what settles it
+    bool by_setting = false;  // ... which asks for what stays the same while the function runs
     bool doubt = false;
     std::uint32_t block = kOutside;
     Site opened;

@@ -30,9 +30,11 @@ bool is_multiplied(const Function& f, const Operand& loss) {
     });
 }
 
-// Whether the loss is scaled may be decided in another function.
+// Whether the loss is scaled may be decided in another function, and a setting that is not known may lead around what
+// settles the obligation.
 Severity proven_by(const Obligation& duty) {
-    return duty.block == Obligation::kSomewhere ? Severity::warning : Severity::error;
+    const bool is_open = duty.block == Obligation::kSomewhere || duty.by_setting;
+    return is_open ? Severity::warning : Severity::error;
 }
 
 // Whether this backward comes after the loop over optimizers in which each was stepped, and not in it.
@@ -73,9 +75,12 @@ bool Paths::may_be_settled_elsewhere(const Violation& v) const {
 
 void Paths::report(Violation v) {
     if (may_be_settled_elsewhere(v)) return;
-    const bool known = std::ranges::any_of(
+    const auto known = std::ranges::find_if(
         violations_, [&](const Violation& old) { return old.defect == v.defect && old.at == v.at; });
-    if (!known) violations_.push_back(v);
+    if (known == violations_.end())
+        violations_.push_back(v);
+    else if (v.at_most > known->at_most)
+        *known = v;
 }
 
 ScalerState& Paths::slot(PathState& state, Symbol key) const {
@@ -276,7 +281,8 @@ void Paths::on_unscale(Frame& frame, std::uint32_t block, const Item& item, Path
     doubt_others(s, state);
     for (const Stepped& u : s.unscaled)
         if (u.optimizer == optimizer && u.again && !optimizer.empty() && s.duty(Duty::finish).due())
-            report({Defect::unscaled_twice, here, u.site, {}, key, optimizer});
+            report(
+                {Defect::unscaled_twice, here, u.site, {}, key, optimizer, proven_by(s.duty(Duty::finish))});
     std::erase_if(s.unscaled, [&](const Stepped& u) { return u.optimizer == optimizer; });
     s.unscaled.push_back({optimizer, here});
     s.duty(Duty::unscale).active = s.duty(Duty::scaler_step).active = false;
@@ -376,7 +382,7 @@ void Paths::on_scaler_step(Frame& frame, std::uint32_t block, const Item& item, 
     for (const Stepped& t : s.stepped)
         if (t.optimizer == optimizer && t.again && !optimizer.empty() && duty.due() && !guarded &&
             !may_update_as_it_steps(t.site))
-            report({Defect::no_update, t.site, here, {}, key, optimizer});
+            report({Defect::no_update, t.site, here, {}, key, optimizer, proven_by(duty)});
     if (s.early_update.known() && !s.scaled.known())
         report({Defect::update_first, s.early_update, s.early_scaled, here, key, optimizer});
     if (state.plain.known() && !is_before_loop(state.plain, here) &&

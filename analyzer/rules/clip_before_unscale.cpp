@@ -7,8 +7,8 @@
 // Fix    scaler.unscale_(optimizer) before the clip; in Lightning the clip goes into on_before_optimizer_step.
 // Silent After unscale_, in branches without a scaler, where the scale was read (to divide
 //        by hand), where the engine clips for itself. max_norm=inf measures and does not clip: a
-//        note. A warning where the backward is not seen, and for a hook of a tensor. Engines whose precision
-//        no constant sets.
+//        note. A warning where the backward is not seen, where a setting that no code turns on asks for the clip,
+//        and for a hook of a tensor. Engines whose precision no constant sets.
 // Tests  testdata/lint/MP203.md, tests/analyzer/rules/clip_before_unscale_test.cpp
 
 #include <algorithm>
@@ -18,6 +18,7 @@
 #include "analyzer/analyses/control_flow.hpp"
 #include "analyzer/analyses/engines.hpp"
 #include "analyzer/analyses/gradient_hooks.hpp"
+#include "analyzer/analyses/program_options.hpp"
 #include "analyzer/analyses/protocol.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/region/calls.hpp"
@@ -52,19 +53,33 @@ bool unscales(const Protocol& protocol, const Function& f) {
     return (protocol.mask(f) & mask_of(EventKind::unscale)) != 0;
 }
 
+// The setting that makes the clip a choice, where backward and step are none.
+Symbol choice_of(const RuleContext& context, const Violation& v) {
+    const Function& f = *v.at.function;
+    const Protocol& protocol = protocol_of(context);
+    std::vector<std::uint32_t> others;
+    if (v.before.function == &f) others.push_back(v.before.call().block);
+    for (const Call& c : f.calls)
+        if (protocol.roles().event(f, c).kind == EventKind::scaler_step) others.push_back(c.block);
+    return open_setting(context.program, f, v.at.call().block, others);
+}
+
 Finding finding_of(const RuleContext& context, const Violation& v) {
     const Function& f = *v.at.function;
+    const Symbol choice = choice_of(context, v);
     const Symbol optimizer = optimizer_of(protocol_of(context), f);
     const Symbol scaler = protocol_of(context).scaler_in(f);
     const std::string name = shown(scaler, "the scaler");
     const bool measures = only_measures(v.at.call());
     Finding made{.rule = "MP203",
-                 .severity = measures ? Severity::note : v.at_most,
+                 .severity = measures          ? Severity::note
+                             : !choice.empty() ? Severity::warning
+                                               : v.at_most,
                  .span = v.at.call().span,
                  .message = measures ? "norm of gradients that are still multiplied by the loss scale"
                                      : "gradients are clipped while they are still multiplied by the "
                                        "loss scale of " +
-                                           name,
+                                           name + (choice.empty() ? "" : ", where a setting asks for it"),
                  .fix = "call unscale_ of the scaler with the optimizer before the clip",
                  .notes = {},
                  .function = {}};

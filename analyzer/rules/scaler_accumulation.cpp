@@ -6,6 +6,7 @@
 //        gradients with the old one are still being added up.
 // Fix    unscale_, clip, step and update together, once per step.
 // Silent All of it inside the condition of the step; gradients that are zeroed every time.
+//        A warning where only a setting leads past the step.
 // Tests  testdata/lint/MP206.md, tests/analyzer/rules/scaler_accumulation_test.cpp
 
 #include <algorithm>
@@ -20,7 +21,7 @@ namespace {
 
 Finding finding_of(const Violation& v, std::string message, std::string fix) {
     return {.rule = "MP206",
-            .severity = Severity::error,
+            .severity = v.at_most,
             .span = v.at.call().span,
             .message = std::move(message),
             .fix = std::move(fix),

@@ -21,7 +21,7 @@ void check_missing(const RuleContext& context, Findings& out) {
     for (const Violation& v : violations_of(context, Defect::no_update)) {
         const std::string name = shown(protocol_of(context).scaler_in(*v.at.function), "the scaler");
         Finding made{.rule = "MP205",
-                     .severity = Severity::error,
+                     .severity = v.at_most,
                      .span = v.at.call().span,
                      .message = name +
                                 " comes to its next step without update(): its scale does not "
