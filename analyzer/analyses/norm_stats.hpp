@@ -15,6 +15,9 @@ bool is_square(const Call&);
 // mean(x * x), x.pow(2).mean()
 bool is_mean_of_squares(const Function&, const Call&);
 
+// mean(x * x) - mean(x) ** 2: a variance that cancels.
+bool is_variance_by_difference(const Function&, const Call&);
+
 // var, std, var_mean, std_mean
 bool is_variance(const Call&);
 
@@ -25,7 +28,7 @@ const Call* variance_under_root(const Function&, const Call& root);
 // The divisions of the function that have the result, or what is computed from it, below the line.
 std::vector<const Call*> divisions_by(const Function&, const Call&);
 
-// Whether calls of this op can be such a mean or such a root.
+// Whether calls of this op can be such a mean, such a difference or such a root.
 bool may_end_statistic(std::string_view op);
 
 // A square below such a mean, or a variance below such a root: MP405 judges it together with that.

@@ -59,11 +59,22 @@ AccumulateOp accumulate_op(std::string_view op) {
     return AccumulateOp::other;
 }
 
-// `a, b = x.chunk(2)`: parts of a tensor.
+template <std::size_t N>
+bool is_one_of(const std::string_view (&ops)[N], const Call& call) {
+    return std::ranges::find(ops, call.op.name()) != std::end(ops) && !call.args.empty();
+}
+
+// `a, b = x.chunk(2)`: parts of a tensor. Texts have split(), too.
 bool splits(const Call& call) {
     constexpr std::string_view kOps[] = {"chunk", "split", "split_with_sizes", "tensor_split", "unbind"};
-    return std::ranges::find(kOps, call.op.name()) != std::end(kOps) && !call.args.empty() &&
-           call.args[0].shape == Shape::tensor;
+    return is_one_of(kOps, call) && (call.args[0].shape == Shape::tensor || call.op.name() != "split");
+}
+
+// `values, indices = x.topk(5)`
+bool chooses(const Call& call) {
+    constexpr std::string_view kOps[] = {"max",    "min",  "topk",   "sort",  "kthvalue",
+                                         "median", "mode", "cummax", "cummin"};
+    return is_one_of(kOps, call);
 }
 
 // Modules whose items are called one by one.
@@ -169,7 +180,10 @@ void Builder::assign_items(Node targets, const Value& value) {
     for (const Node target : targets.children()) {
         if (target.is_token()) continue;
         Value& item = items.emplace_back();
-        if (call && splits(*call)) {
+        if (is_sizes(value.is)) {
+            item.is.shape = Shape::scalar;
+            item.is.dtype = DType::int64;
+        } else if (call && (splits(*call) || (i == 0 && chooses(*call)))) {
             item.is.shape = Shape::tensor;
             item.is.dtype = call->args[0].dtype;
         } else if (call) {
@@ -215,7 +229,8 @@ Value Builder::unpacked(const Value& value, std::size_t item, Node target) {
         const Call& made = f_.calls[static_cast<std::size_t>(value.is.call)];
         const std::string_view name = made.name.str();
         const bool forward = name.ends_with(".__call__") || name.ends_with(".forward");
-        const bool may_hold = !made.callee.empty() || forward || splits(made) || fills_classes(made);
+        const bool may_hold = !made.callee.empty() || forward || splits(made) ||
+                              (item == 0 && chooses(made)) || fills_classes(made);
         if (made.kind == CallKind::constructor || !may_hold) return {};
     } else if (value.is.param == kNone) {
         return {};

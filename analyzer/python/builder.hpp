@@ -98,7 +98,8 @@ private:
     static Value item_of(const Value& iterated);
     bool is_made(const Value& value) const;
     bool binds_local(Node target) const;
-    static bool is_plain(const Value& v);  // it cannot contain a tensor
+    static bool is_sizes(const Operand& value);  // x.shape
+    static bool is_plain(const Value& v);        // it cannot contain a tensor
     // Whether a constant is short enough to be kept for code that reads it under a name.
     static bool is_short(Symbol constant) { return constant.str().size() <= 48; }
 

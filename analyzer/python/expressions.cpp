@@ -53,6 +53,8 @@ bool is_text(const Value& v) { return v.is.constant.str().starts_with('\''); }
 
 }  // namespace
 
+bool Builder::is_sizes(const Operand& value) { return value.name.str().ends_with(".shape"); }
+
 bool Builder::is_plain(const Value& v) {
     return v.is.shape == Shape::scalar || v.is.shape == Shape::dtype || !v.is.constant.empty();
 }
@@ -295,14 +297,16 @@ Value Builder::eval_subscript(Node node) {
     const Value object = eval(object_node);
     Call call = make_call(node.span(), CallKind::op);
     call.args.push_back(operand(object, object_node));
-    bool first = true;
+    bool first = true, slices = false;
     for (const Node index : node.children()) {
         if (first || index.is_token()) {
             first = false;
             continue;
         }
+        slices |= index.kind() == Kind::slice;
         call.args.push_back(operand(eval(index), index));
     }
+    const bool counts = is_sizes(call.args[0]) && !slices;
     // `list[int]`, `os.environ["X"]`: not tensors. Only the latter becomes a fact.
     const bool environment = object.entity.str() == "os.environ";
     const bool imported = file_.is_project_name(object.entity) && !object.is_class && !object.callable &&
@@ -313,7 +317,9 @@ Value Builder::eval_subscript(Node node) {
     call.name = environment ? symbol("os.environ.__getitem__")
                 : tensor    ? symbol("torch.Tensor.__getitem__")
                             : symbol("?.__getitem__");
-    return result_of(emit(std::move(call)), {object});
+    Value item = result_of(emit(std::move(call)), {object});
+    if (counts) item.is.shape = Shape::scalar, item.is.dtype = DType::int64;
+    return item;
 }
 
 Value Builder::operate(std::string_view method, Node node, const Value& left, Node left_node,

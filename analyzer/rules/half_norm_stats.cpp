@@ -187,6 +187,7 @@ public:
 
     void look_at(const Function& f, const Call& call) {
         if (is_mean_of_squares(f, call)) return held(f, call, "mean of squares", Severity::error);
+        if (is_variance_by_difference(f, call)) return cancelled(f, call);
         if (!variance_under_root(f, call)) return;
         // PyTorch computes the variance in fp32. Its root is rounded once more, and small ones matter in a division.
         const bool normalises = call.op.name() == "rsqrt" || !divisions_by(f, call).empty();
@@ -218,6 +219,17 @@ private:
         report(f, call, std::min(most, certain ? Severity::error : Severity::warning),
                std::string(what) + " in " + std::string(label(is.dtype)) + ": " +
                    cost(Stat::variance, DType::fp32, is.dtype),
+               kFix, std::move(is.chain));
+    }
+
+    // The rounding of both parts stays when most of them cancels.
+    void cancelled(const Function& f, const Call& call) {
+        TensorDType is = dtypes_.of(f, call.args.front());
+        if (!is_low_precision(is.dtype)) return;
+        report(f, call, Severity::warning,
+               "variance as a difference of two means in " + std::string(label(is.dtype)) +
+                   ": each is rounded to " + std::to_string(significant_bits(is.dtype)) +
+                   " bits, and the difference may be all rounding, or below zero",
                kFix, std::move(is.chain));
     }
 

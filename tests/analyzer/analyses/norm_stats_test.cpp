@@ -41,6 +41,22 @@ TEST(NormStats, TheRootOfAVariance) {
     EXPECT_THAT(lint("MP405", {root_of("fp16", "amax")}), IsEmpty());
 }
 
+// sum(x ** 2) / 8 - mean(x) ** 2
+TEST(NormStats, AVarianceAsADifferenceOfMeans) {
+    const auto difference = [](std::string dtype, std::string subtracted) {
+        const std::string x = "{" + dtype + " tensor name=x}", made = "] result.shape=tensor\n";
+        return python(
+            "    call 3:3 torch.Tensor.__pow__ op=pow args=[" + x + " {constant=2}" + made +
+            "    call 4:3 torch.sum op=sum args=[{tensor call=0}" + made +
+            "    call 5:3 torch.mean op=mean args=[" + x + made +
+            "    call 6:3 torch.Tensor.__pow__ op=pow args=[{tensor " + subtracted + "} {constant=2}" + made +
+            "    call 7:3 torch.Tensor.__sub__ op=sub args=[{tensor call=1} {tensor call=3}" + made);
+    };
+    EXPECT_THAT(lint("MP405", {difference("bf16", "call=2")}), ElementsAre("warning 7"));
+    EXPECT_THAT(lint("MP405", {difference("fp32", "call=2")}), IsEmpty());
+    EXPECT_THAT(lint("MP405", {difference("bf16", "name=y")}), IsEmpty());  // no mean of it
+}
+
 TEST(NormStats, BatchNormsAreCastWithTheirRunningStatistics) {
     const auto cast = [](std::string module, std::string dtype) {
         return lint("MP405", {python("    call 5:3 torch.nn." + module +

@@ -141,6 +141,25 @@ TEST(PythonExpressions, UnpackingReadsItems) {
                             HasSubstr("__getitem__"), "?.h(#0, #1, #3, d)"));
 }
 
+// Of a text split() makes no tensors.
+TEST(PythonExpressions, UnpackingAnOpReadsWhatIsATensor) {
+    constexpr auto kSource =
+        "import torch\ndef f(x):\n  a, b = x.chunk(2)\n  v, i = x.topk(3)\n  s, t = x.split(',')\n"
+        "  torch.relu(a)\n  torch.relu(v)\n  torch.relu(i)\n  torch.relu(s)\n";
+    EXPECT_THAT(
+        calls_of(kSource, "f"),
+        ElementsAre(HasSubstr("chunk"), HasSubstr("__getitem__"), HasSubstr("__getitem__"), HasSubstr("topk"),
+                    HasSubstr("__getitem__"), HasSubstr("split"), "torch.relu(#1:tensor)",
+                    "torch.relu(#4:tensor)", "torch.relu(i)", "torch.relu(s)"));
+}
+
+TEST(PythonExpressions, SizesAreNumbers) {
+    constexpr auto kSource = "def f(x):\n  n, c = x.shape\n  x.g(n * c, x.shape[0] * 2, x.shape[:2])\n";
+    EXPECT_THAT(facts_of(kSource, "f").back(),
+                AllOf(HasSubstr("{text=\"n * c\"}"), HasSubstr("{text=\"x.shape[0] * 2\"}"),
+                      HasSubstr("{other call=1}")));
+}
+
 TEST(PythonExpressions, ATupleIsAssignedItemByItem) {
     constexpr auto kSource =
         "import torch\ndef f(x):\n  a, b = x.half(), x.float()\n"
