@@ -72,6 +72,7 @@ constexpr cli::Option kOptions[] = {
     {"profile", "KIND", "training (default) or inference"},
     {"torch", "VERSION", "whose autocast lists to use, \"2.4\" (default: newest)"},
     {"device", "DEVICE", "cuda, cpu, hpu, xpu, mps or xla: of a program that does not say"},
+    {"assume", "DTYPE", "fp16 or bf16: what users of a library pass as tensors; what breaks then?"},
     {"policy", "FILE", "an op list instead of the built-in one of its device", true},
     {"cuda", "WHICH", "headers: auto (default), stubs, or the path of a toolkit"},
     {"torch-headers", "WHICH", "auto (default), stubs, or a directory with libtorch"},
@@ -141,6 +142,12 @@ Status read_device(const cli::Values& map, LintOptions& lint) {
     if (map.has("policy")) {
         for (const std::string& file : map.list("policy"))
             lint.policy_files.push_back(absolute_path(file, lint.working_directory));
+    }
+    if (map.has("assume")) {
+        static constexpr std::array<std::string_view, 2> kHalves{"fp16", "bf16"};
+        const std::string name = map.text("assume");
+        if (Status known = cli::one_of("--assume", name, kHalves); !known) return known;
+        lint.assume = *dtype_from_name(name);
     }
     if (!map.has("device")) return Done{};
     lint.device = map.text("device");
@@ -340,8 +347,8 @@ bool takes(const Word& word, std::string_view option) {
     static constexpr std::string_view kReading[] = {"database", "cuda",     "torch-headers", "exact",
                                                     "jobs",     "timeout",  "no-cache",      "cache-dir",
                                                     "config",   "isolated", "stats",         "whole-tree"};
-    static constexpr std::string_view kJudging[] = {"select",  "ignore", "exit-zero", "inference",
-                                                    "profile", "torch",  "device",    "policy"};
+    static constexpr std::string_view kJudging[] = {"select", "ignore", "exit-zero", "inference", "profile",
+                                                    "torch",  "device", "assume",    "policy"};
     const auto is_in = [option](const auto& list) { return std::ranges::count(list, option) > 0; };
     if (word.takes == Takes::all || option == "help" || option == "version") return true;
     if (word.takes == Takes::none) return false;

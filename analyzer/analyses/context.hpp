@@ -46,7 +46,8 @@ struct RuleContext {
     bool inference = false;     // profile: no training, so master weights and scalers are not expected
     TorchVersion torch{};       // in use; not known: the newest
     std::string_view device{};  // --device, for a program that names no device; empty: not given
-    std::string_view root{};    // of the project: where its tests and benchmarks are looked for; empty: "/"
+    DType assume{};           // --assume: of tensors that code outside the sources passes; unknown: not given
+    std::string_view root{};  // of the project: where its tests and benchmarks are looked for; empty: "/"
     Project project{};
 
     // Results of protocol_of(), refusals_of(), engines_of(), constant_uses(), classes_of(), half_models_of(),

@@ -9,6 +9,7 @@
 
 #include "analyzer/analyses/arguments.hpp"
 #include "analyzer/analyses/dataflow.hpp"
+#include "analyzer/analyses/given_tensors.hpp"
 #include "analyzer/analyses/module_dtypes.hpp"
 #include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/regions.hpp"
@@ -93,7 +94,8 @@ bool is_part_of_output(std::string_view name) {
 }
 
 bool gives_values(const Call& call, std::size_t item) {
-    constexpr std::array<std::string_view, 6> kFirst{"max", "min", "topk", "sort", "kthvalue", "median"};
+    constexpr std::array<std::string_view, 9> kFirst{"max",    "min",  "topk",   "sort",  "kthvalue",
+                                                     "median", "mode", "cummax", "cummin"};
     constexpr std::array<std::string_view, 4> kEach{"split", "chunk", "unbind", "tensor_split"};
     const std::string_view op = call.op.name();
     return !call.args.empty() && (any_of(op, kEach) || (item == 0 && any_of(op, kFirst)));
@@ -525,10 +527,19 @@ TensorDType TensorDTypes::of_parameter(const Function& f, std::int32_t param) {
             }
             first = false;
         }
-        if (!agree && !is_low_precision(low.dtype)) return unknown();
+        if (!agree && !is_low_precision(low.dtype)) low = unknown();
+        if (low.dtype == DType::unknown) return of_given(f, param);
         low.proven = low.proven && agree;
         return low;
     });
+}
+
+// What code outside the sources passes, by --assume.
+TensorDType TensorDTypes::of_given(const Function& f, std::int32_t param) const {
+    if (context_.assume == DType::unknown || !may_be_given(f, param)) return unknown();
+    const std::string_view name = f.params[static_cast<std::size_t>(param)].name.str();
+    const std::string text = quoted(name).substr(1) + " is taken as " + std::string(label(context_.assume));
+    return {.dtype = context_.assume, .proven = true, .chain = {{f.span, text + " (--assume)"}}};
 }
 
 }  // namespace mp::lint

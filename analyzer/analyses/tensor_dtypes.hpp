@@ -84,6 +84,7 @@ private:
     TensorDType of_forward(const Function&, const Call&);
     TensorDType of_sequential(const Function&, const Call&, const Context& region);
     TensorDType of_parameter(const Function&, std::int32_t param);
+    TensorDType of_given(const Function&, std::int32_t param) const;
     bool is_passed_number(const Function&, const Operand&) const;
     bool is_test(Symbol file) const;
     TensorDType of_inputs(const Function&, const Call&, std::vector<DType>* inputs);

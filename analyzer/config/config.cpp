@@ -103,8 +103,20 @@ private:
     std::string prefix_;
 };
 
+void read_half(TableReader& r, const toml::key& key, const toml::node& node, DType& into) {
+    std::string name;
+    r.string(key, node, name);
+    const auto dtype = dtype_from_name(name);
+    if (dtype && is_half(*dtype))
+        into = *dtype;
+    else
+        r.wrong_type(key, node, "\"fp16\" or \"bf16\"");
+}
+
 std::vector<TableReader::Entry> region_entries(RegionConfig& regions) {
     using R = TableReader;
+    using K = toml::key;
+    using N = toml::node;
     auto list = [](std::vector<std::string>& into) {
         return [&into](R& r, const toml::key& k, const toml::node& n) { r.strings(k, n, into); };
     };
@@ -113,17 +125,7 @@ std::vector<TableReader::Entry> region_entries(RegionConfig& regions) {
         {"enter", list(regions.enter)},
         {"leave", list(regions.leave)},
         {"functions", list(regions.functions)},
-        {"dtype",
-         [&regions](R& r, const toml::key& k, const toml::node& n) {
-             std::string name;
-             r.string(k, n, name);
-             const auto dtype = dtype_from_name(name);
-             if (dtype && is_half(*dtype)) {
-                 regions.dtype = *dtype;
-             } else {
-                 r.wrong_type(k, n, "\"fp16\" or \"bf16\"");
-             }
-         }},
+        {"dtype", [&regions](R& r, const K& k, const N& n) { read_half(r, k, n, regions.dtype); }},
     };
 }
 
@@ -203,6 +205,7 @@ std::vector<TableReader::Entry> entries(Config& config, Rules rules) {
         {"torch-headers", [&config](R& r, const K& k, const N& n) { r.string(k, n, config.torch_headers); }},
         {"torch", [&config](R& r, const K& k, const N& n) { r.string(k, n, config.torch); }},
         {"device", [&config](R& r, const K& k, const N& n) { read_device(r, k, n, config); }},
+        {"assume", [&config](R& r, const K& k, const N& n) { read_half(r, k, n, config.assume); }},
         {"policies", [&config](R& r, const K& k, const N& n) { r.strings(k, n, config.policies); }},
         {"hmp", [&config](R& r, const K& k, const N& n) { read_hmp(r, k, n, config.hmp); }},
         {"profile", [&config](R& r, const K& k, const N& n) { read_profile(r, k, n, config); }},

@@ -36,6 +36,7 @@ struct Config {
     std::string torch_headers;          // auto, stubs or a directory with libtorch
     std::string torch;                  // version, "2.5"
     std::string device;                 // one of device_names()
+    DType assume = DType::unknown;      // fp16 or bf16
     std::vector<std::string> policies;  // op lists that replace the built-in ones
     HmpLists hmp;
     std::string profile;            // training or inference

@@ -56,7 +56,7 @@ void Gatherer::run(const std::vector<PlannedUnit>& commands) {
         files_.set(file.path, file.id);
         add(planner_.python(file));
     }
-    has_slice_ = !options_.whole_tree && is_large_tree(python);
+    has_slice_ = !options_.reads_all() && is_large_tree(python);
     has_slice_ ? gather_slice() : extract_missing(first_python_);
     add_configuration_files();
     if (planner_.plan.is_whole) read_project();

@@ -222,6 +222,7 @@ private:
                                   .inference = options_.inference.value_or(false),
                                   .torch = torch_,
                                   .device = options_.device,
+                                  .assume = options_.assume,
                                   .root = root_,
                                   .project = project_};
         return judge(rules_, context, threads);

@@ -31,6 +31,7 @@ void apply_config(LintOptions& options, const Config& config) {
     }
     if (options.torch.empty()) options.torch = config.torch;
     if (options.device.empty()) options.device = config.device;
+    if (options.assume == DType::unknown) options.assume = config.assume;
     if (options.policy_files.empty()) {
         for (const std::string& file : config.policies)
             options.policy_files.push_back(absolute_path(file, config.directory));

@@ -34,6 +34,7 @@ struct LintOptions {
     std::vector<std::string> extra_args;
     std::string torch;   // version of the autocast lists; empty: the newest
     std::string device;  // --device: the device of a program that does not name one; empty: unknown
+    DType assume = DType::unknown;          // --assume: of tensors that code outside the sources passes
     std::vector<std::string> policy_files;  // --policy: the user's op lists, in the policy format
     HmpLists hmp;                           // [hmp] of the configuration: replaces HMP's own lists
     std::optional<bool> inference;
@@ -44,6 +45,9 @@ struct LintOptions {
     std::string cache_directory;    // empty: default_cache_directory()
     std::optional<int> jobs;        // default: processors available
     std::optional<double> timeout;  // seconds per unit, default 120
+
+    // A slice holds what names a dtype; with an assumption any file may have a finding.
+    bool reads_all() const { return whole_tree || assume != DType::unknown; }
 
     // Called as units finish, with the number of finished units, the total, and the path of one unit.
     std::function<void(std::size_t, std::size_t, const std::string&)> progress;

@@ -66,7 +66,7 @@ constexpr std::int64_t kNoTime = -1;
 
 // Everything that decides the findings besides the files themselves.
 std::string key_of(const Plan& plan, const LintOptions& options, const std::vector<const Rule*>& rules) {
-    std::vector<std::string> parts{options.whole_tree ? "findings of all facts" : "findings",
+    std::vector<std::string> parts{options.reads_all() ? "findings of all facts" : "findings",
                                    own_binary(),
                                    options.working_directory,
                                    plan.project_root,
@@ -76,6 +76,7 @@ std::string key_of(const Plan& plan, const LintOptions& options, const std::vect
                                    std::to_string(plan.transformers.major),
                                    std::to_string(plan.transformers.minor),
                                    options.device,
+                                   std::string(name_of(options.assume)),
                                    plan.is_whole ? "whole" : "parts",
                                    plan.is_package ? "package" : "program",
                                    options.inference.value_or(false) ? "inference" : "training"};

@@ -109,7 +109,7 @@ std::string key_of(std::string_view path, std::string_view variant) {
 }  // namespace
 
 bool may_all_be_relevant(const Plan& plan, const LintOptions& options) {
-    return options.whole_tree || plan.has_native_code();
+    return options.reads_all() || plan.has_native_code();
 }
 
 UnitPlanner::UnitPlanner(const Plan& plan, const LintOptions& options, const FrontEnds& front_ends)

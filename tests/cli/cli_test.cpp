@@ -1,17 +1,11 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pty.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
-#include <cstdlib>
-#include <iterator>
 
-#include <gmock/gmock.h>
-#include <nlohmann/json.hpp>
-
-#include "tests/analyzer/driver/temporary_tree.hpp"
+#include "tests/cli/cli_fixture.hpp"
 
 namespace mp::lint {
 namespace {
@@ -19,109 +13,14 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 using testing::AllOf;
-using testing::Contains;
 using testing::ContainsRegex;
-using testing::ElementsAre;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 using testing::StartsWith;
 
-constexpr const char* kDefect = R"(#include <cuda_fp16.h>
-__half sum(const __half* x) {
-    __half total = __float2half(0.0f);
-    for (int i = 0; i < 4096; ++i) total = __hadd(total, x[i]);
-    return total;
-}
-)";
-constexpr const char* kPolicy = R"(import torch
-from torch.distributed.fsdp import FullyShardedDataParallel as FSDP, MixedPrecision
-
-
-def wrap(model):
-    policy = MixedPrecision(param_dtype=torch.float16, reduce_dtype=torch.float16)
-    return FSDP(model, mixed_precision=policy)
-)";
-constexpr const char* kOption = R"(import argparse
-import torch
-
-
-def main(args, batches):
-    model = torch.nn.Linear(8, 8).cuda()
-    if args.low:
-        model = model.to(torch.bfloat16)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5)
-    for x in batches:
-        model(x).square().mean().backward()
-        optimizer.step()
-
-
-parser = argparse.ArgumentParser()
-parser.add_argument("--low", action="store_true")
-main(parser.parse_args(), [])
-)";
-constexpr const char* kLogits = R"(import torch
-import torch.nn.functional as F
-from transformers import AutoModelForCausalLM
-
-
-def train(name, batches):
-    model = AutoModelForCausalLM.from_pretrained(name, torch_dtype=torch.bfloat16)
-    optimizer = torch.optim.AdamW(model.parameters())
-    for x, labels in batches:
-        chosen = F.log_softmax(model(x).logits, dim=-1).gather(-1, labels)
-        (-chosen.mean()).backward()
-        optimizer.step()
-
-
-train("gpt2", [])
-)";
 constexpr const char* kClean = "float twice(float x) { return x + x; }\n";
-
-struct Outcome {
-    int code = -1;
-    std::string out;
-    std::string err;
-};
-
-std::string content_of(const std::string& path) {
-    std::ifstream in(path);
-    return {std::istreambuf_iterator<char>(in), {}};
-}
-
-class Cli : public TemporaryTree {
-protected:
-    void SetUp() override {
-        TemporaryTree::SetUp();
-        fs::create_directories(path("p"));
-        for (const char* name : {"NO_COLOR", "FORCE_COLOR"}) ::unsetenv(name);
-        ::setenv("XDG_CACHE_HOME", path("xdg").c_str(), 1);
-    }
-
-    // Runs in p/, through a shell, so that a test can say "| head" or "FORCE_COLOR=1".
-    Outcome shell(const std::string& command) const {
-        const std::string whole = "cd '" + path("p") + "' && { " + command + "; } >'" + path("out") +
-                                  "' 2>'" + path("err") + "' </dev/null";
-        const int status = std::system(whole.c_str());
-        return {.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1,
-                .out = content_of(path("out")),
-                .err = content_of(path("err"))};
-    }
-    Outcome lint(const std::string& arguments) const { return shell(kLint + arguments); }
-    Outcome stubs(const std::string& arguments) const { return lint("--cuda stubs " + arguments); }
-
-    // "MP401 note": rule and level of each finding.
-    std::vector<std::string> levels(const std::string& arguments) const {
-        const json report = json::parse(stubs(arguments + " --output json").out);
-        std::vector<std::string> found;
-        for (const json& f : report["findings"])
-            found.push_back(f["rule"].get<std::string>() + " " + f["severity"].get<std::string>());
-        return found;
-    }
-
-    static inline const std::string kLint = std::string(MP_LINT) + " ";
-};
 
 TEST_F(Cli, ExitCodesAreTheDocumentedOnes) {
     write("p/clean.cpp", kClean);
@@ -201,8 +100,8 @@ TEST_F(Cli, MistypedWordsGetASuggestionAndExitTwo) {
 
 TEST_F(Cli, WrongValuesAreRefused) {
     for (const char* arguments :
-         {"-j 0", "-j x", "--timeout 0", "--timeout 1s", "--torch nonsense", "--config gone.toml", "-p gone",
-          "--output json --output text", "rule", "facts"}) {
+         {"-j 0", "-j x", "--timeout 0", "--timeout 1s", "--torch nonsense", "--assume fp32",
+          "--config gone.toml", "-p gone", "--output json --output text", "rule", "facts"}) {
         write("p/a.cpp", kClean);
         const Outcome o = lint(std::string(arguments));
         EXPECT_EQ(o.code, 2) << arguments << o.out;
@@ -346,135 +245,6 @@ TEST_F(Cli, TheCacheIsUsedAndCanBeLeftAlone) {
     fs::remove_all(path("xdg"));
     stubs("--no-cache bad.cu");
     EXPECT_FALSE(fs::exists(path("xdg")));
-}
-
-// Each line is on with the cache of the one before.
-TEST_F(Cli, WhatNothingInAWholeProjectCallsIsANote) {
-    write("p/.git/HEAD", "");
-    write("p/sharded.py", kPolicy);
-    EXPECT_THAT(levels("."), ElementsAre("MP409 note"));
-    EXPECT_THAT(levels("sharded.py"), ElementsAre("MP409 warning"));
-    // A file that has no facts, because it names nothing of torch.
-    write("p/start.py", "import sharded\n\n\ndef go(model):\n    return sharded.wrap(model)\n");
-    EXPECT_THAT(levels("."), ElementsAre("MP409 warning"));
-    write("p/start.py", "import numpy\n\n\ndef go(model):\n    return numpy.mean(model)\n");
-    EXPECT_THAT(levels("."), ElementsAre("MP409 note"));
-    // One that has facts, and may call what it imports by a string.
-    write("p/start.py", "import torch\nimport sharded\n\n\ndef go(text):\n    return eval(text)\n");
-    EXPECT_THAT(levels("."), ElementsAre("MP409 warning"));
-    write("p/start.py", "import torch\n\n\ndef go(text):\n    return eval(text)\n");
-    EXPECT_THAT(levels("."), ElementsAre("MP409 note"));
-    write("p/pyproject.toml", "[build-system]\n");
-    EXPECT_THAT(levels("."), ElementsAre("MP409 warning"));
-    write("p/sum.cu", kDefect);
-    EXPECT_THAT(levels("."), ElementsAre("MP409 warning", "MP401 note"));
-    write("p/bind.cpp",
-          "struct __half; __half sum(const __half*); void add(void*); void go() { add((void*)&sum); }\n");
-    EXPECT_THAT(levels("."), ElementsAre("MP409 warning", "MP401 error"));
-}
-
-TEST_F(Cli, AnOptionThatNothingInAWholeProjectGivesIsOff) {
-    const auto optimizer = [&] { return levels(". --select MP501"); };
-    write("p/.git/HEAD", "");
-    write("p/train.py", kOption);
-    EXPECT_THAT(optimizer(), ElementsAre("MP501 note"));
-    EXPECT_THAT(levels("train.py --select MP501"), ElementsAre("MP501 warning")) << "scripts are not known";
-    write("p/tests/run.sh", "python train.py --low\n");
-    EXPECT_THAT(optimizer(), ElementsAre("MP501 note"));
-    write("p/run.sh", "python train.py --low\n");
-    EXPECT_THAT(optimizer(), ElementsAre("MP501 warning"));
-    write("p/run.sh", "python train.py\n");
-    EXPECT_THAT(optimizer(), ElementsAre("MP501 note"));
-    write("p/sweep.py", "import train\n\n\ndef go(args):\n    args.low = True\n    train.main(args, [])\n");
-    EXPECT_THAT(optimizer(), ElementsAre("MP501 warning"));
-}
-
-TEST_F(Cli, AnOlderTransformersReturnsLogitsInFp32) {
-    const auto softmax = [&] { return levels(". --select MP102"); };
-    write("p/.git/HEAD", "");
-    write("p/train.py", kLogits);
-    EXPECT_THAT(softmax(), Contains("MP102 warning"));
-    write("p/requirements.txt", "transformers==4.45.2\n");
-    EXPECT_THAT(softmax(), Not(Contains("MP102 warning")));
-    write("p/requirements.txt", "transformers==4.46.0\n");
-    EXPECT_THAT(softmax(), Contains("MP102 warning"));
-}
-
-TEST_F(Cli, AProjectThatNamesNoOlderDeviceNeedsNoStricterQuestion) {
-    const auto question = [&] { return levels(". --select MP604"); };
-    write("p/.git/HEAD", "");
-    write("p/train.py",
-          "import torch\n\ndtype = torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16\n"
-          "model = torch.nn.Linear(8, 8).to(dtype)\n");
-    EXPECT_THAT(levels("train.py --select MP604"), ElementsAre("MP604 warning")) << "texts are not read";
-    EXPECT_THAT(question(), ElementsAre("MP604 note"));
-    write("p/README.md", "Trained on 8xA100.\n");
-    EXPECT_THAT(question(), ElementsAre("MP604 note"));
-    write("p/demo.ipynb",
-          R"({"cells": [{"cell_type": "code", "source": ["from google.colab import drive"]}]})");
-    EXPECT_THAT(question(), ElementsAre("MP604 warning"));
-}
-
-TEST_F(Cli, Fp16ThatNoNamedDeviceChoosesNeedsNoScaler) {
-    const auto scaler = [&] { return levels(". --select MP201"); };
-    write("p/.git/HEAD", "");
-    write("p/train.py",
-          "import torch\n\n\ndef train(model, loader):\n"
-          "    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
-          "    low = torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16\n"
-          "    for x in loader:\n        optimizer.zero_grad()\n"
-          "        with torch.autocast('cuda', dtype=low):\n            loss = model(x).sum()\n"
-          "        loss.backward()\n        optimizer.step()\n\n\n"
-          "train(torch.nn.Linear(8, 8), [torch.ones(8)])\n");
-    EXPECT_THAT(scaler(), ElementsAre("MP201 warning"));
-    write("p/README.md", "Trained on an A100.\n");
-    EXPECT_THAT(scaler(), ElementsAre("MP201 note"));
-    write("p/README.md", "Trained on an A100, and a V100.\n");
-    EXPECT_THAT(scaler(), ElementsAre("MP201 warning"));
-}
-
-TEST_F(Cli, AScriptThatPassesDeepSpeedKeepsMastersOfAdapters) {
-    const auto weights = [&] { return levels(". --select MP501"); };
-    write("p/.git/HEAD", "");
-    write("p/train.py",
-          "import torch\nfrom peft.tuners.lora import LoraLayer\n\n\ndef adapt(model):\n"
-          "    for name, module in model.named_modules():\n        if isinstance(module, LoraLayer):\n"
-          "            module.to(torch.bfloat16)\n\n\nadapt(torch.load('m'))\n");
-    EXPECT_THAT(weights(), ElementsAre("MP501 warning"));
-    write("p/run.sh", "torchrun train.py --deepspeed zero2.json\n");
-    EXPECT_THAT(weights(), ElementsAre("MP501 note"));
-    write("p/run.sh", "torchrun train.py\n");
-    EXPECT_THAT(weights(), ElementsAre("MP501 warning"));
-}
-
-TEST_F(Cli, WhatOnlyProgramsThatMeasureRunIsANote) {
-    const auto products = [&] { return levels(". --select MP407"); };
-    write("p/.git/HEAD", "");
-    write("p/src/product.cuh",
-          "#pragma once\n#include <cuda_fp16.h>\n#include <mma.h>\n"
-          "__global__ void product(half* out) {\n"
-          "    nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 16, 16, 16, half> sum;\n"
-          "    nvcuda::wmma::fragment<nvcuda::wmma::matrix_a, 16, 16, 16, half, nvcuda::wmma::row_major> x;\n"
-          "    nvcuda::wmma::fragment<nvcuda::wmma::matrix_b, 16, 16, 16, half, nvcuda::wmma::row_major> y;\n"
-          "    nvcuda::wmma::fill_fragment(sum, __float2half(0.0f));\n"
-          "    for (int i = 0; i < 64; ++i) nvcuda::wmma::mma_sync(sum, x, y, sum);\n"
-          "    nvcuda::wmma::store_matrix_sync(out, sum, 16, nvcuda::wmma::mem_row_major);\n}\n"
-          "inline void run(half* out) { product<<<1, 32>>>(out); }\n");
-    const auto program = [](const std::string& body) {
-        return "#include \"product.cuh\"\ntypedef void (*Run)(half*);\n"
-               "struct Entry { Run run; };\nconst Entry kTable[] = {{run}};\n"
-               "int main() {\n    half* out;\n    cudaMalloc((void**)&out, 512);\n" +
-               body + "}\n";
-    };
-    const std::string times =
-        "    cudaEvent_t a, b;\n    float ms;\n    kTable[0].run(out);\n"
-        "    cudaEventElapsedTime(&ms, a, b);\n";
-    write("p/src/main.cu", program(times));
-    EXPECT_THAT(products(), ElementsAre("MP407 note"));
-    write("p/src/main.cu", "#include <cstdio>\n" + program("    FILE* f = fopen(\"w\", \"rb\");\n"
-                                                           "    fread(out, 2, 256, f);\n" +
-                                                           times));
-    EXPECT_THAT(products(), ElementsAre("MP407 warning"));
 }
 
 TEST_F(Cli, ARebuiltToolDoesNotTrustTheFactsOfTheOldOne) {

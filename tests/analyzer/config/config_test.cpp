@@ -32,6 +32,7 @@ exclude = ["third_party/**"]
 cuda = "stubs"
 torch = "2.4"
 device = "hpu"
+assume = "bf16"
 policies = ["ops.txt"]
 profile = "inference"
 extra-args = ["-DX"]
@@ -55,6 +56,7 @@ fp32 = "ops_fp32.txt"
     EXPECT_THAT(c->exclude, ElementsAre("third_party/**"));
     EXPECT_EQ(c->cuda + c->torch + c->profile, "stubs2.4inference");
     EXPECT_EQ(c->device, "hpu");
+    EXPECT_EQ(c->assume, DType::bf16);
     EXPECT_THAT(c->policies, ElementsAre("ops.txt"));
     EXPECT_THAT(c->extra_args, ElementsAre("-DX"));
     EXPECT_EQ(c->timeout, 2.5);
@@ -84,6 +86,7 @@ TEST(Config, AWrongTypeIsAnErrorWithLine) {
     EXPECT_THAT(error_of("jobs = 1.5"), HasSubstr("must be a whole number"));
     EXPECT_THAT(error_of("profile = 'x'"), HasSubstr("\"training\" or \"inference\""));
     EXPECT_THAT(error_of("device = 'gpu'"), HasSubstr("one of cuda, cpu"));
+    EXPECT_THAT(error_of("assume = 'fp32'"), HasSubstr("\"fp16\" or \"bf16\""));
     EXPECT_THAT(error_of("[hmp]\nbf32 = 'a'"), HasSubstr("unknown key 'hmp.bf32'"));
     EXPECT_THAT(error_of("hmp = 'a'"), HasSubstr("must be a table"));
     EXPECT_THAT(error_of("regions = 1"), HasSubstr("must be a table"));
