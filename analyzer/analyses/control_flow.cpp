@@ -19,6 +19,12 @@ bool reaches(const Function& f, std::uint32_t from, std::uint32_t to, std::uint3
     return false;
 }
 
+bool follows_always(const Function& f, std::uint32_t from, std::uint32_t to) {
+    for (std::uint32_t b = 0; b < f.flow.size(); ++b)
+        if (f.flow[b].leaves && b != to && from != to && reaches(f, from, b, to)) return false;
+    return true;
+}
+
 ControlFlow::ControlFlow(const Function& f) {
     find_dominators(f);
     find_loops(f);

@@ -13,6 +13,8 @@ namespace mp::lint {
 // Whether control can go from one block to another, without the block `without`.
 bool reaches(const Function&, std::uint32_t from, std::uint32_t to,
              std::uint32_t without = ~std::uint32_t{0});
+// Whether control cannot leave the function from the block `from` without passing the block `to`.
+bool follows_always(const Function&, std::uint32_t from, std::uint32_t to);
 
 // Dominators and natural loops. Ways that an exception takes do not count.
 class ControlFlow {

@@ -153,6 +153,7 @@ private:
     void on_zero_grad(PathState&) const;
     bool is_of_scale(const Site& backward) const;
     bool plain_is_proven(const Frame&, const Call& step, const ScalerState&, const PathState&);
+    void step_unscaled(const Frame&, const Site& step, Symbol optimizer, PathState&);
     bool scales_after(const Frame&, const Call& step, const PathState&);
     bool may_update_as_it_steps(const Site& step);
     bool is_beside_another(const Frame&, const ScalerState&, const PathState&);

@@ -116,6 +116,7 @@ enum class Defect : std::uint8_t {
     plain_backward,       // MP202
     clip_scaled,          // MP203
     step_around,          // MP204
+    step_unchecked,       // MP204: unscale_, optimizer.step
     no_update,            // MP205: step again without update
     update_first,         // MP205: update, then step
     unscaled_twice,       // MP206

@@ -416,11 +416,26 @@ void Paths::on_update(Frame& frame, const Item& item, PathState& state) {
     for (Obligation& o : s.duties) o.active = false;
 }
 
+// scaler.unscale_(optimizer), and then optimizer.step() in any case: nothing skips the step when unscale_ has found
+// infinities.
+void Paths::step_unscaled(const Frame& frame, const Site& step, Symbol optimizer, PathState& state) {
+    const Function& f = *frame.function;
+    for (ScalerState& s : state.scalers) {
+        const Obligation& duty = s.duty(Duty::finish);
+        if (!duty.due() || duty.skipped || !s.scaled.known() || disabled(s.key, state)) continue;
+        for (const Stepped& u : s.unscaled)
+            if (u.optimizer == optimizer && u.site.function == &f && !optimizer.empty() &&
+                follows_always(f, u.site.call().block, step.call().block))
+                report({Defect::step_unchecked, step, u.site, {}, s.key, optimizer, Severity::warning});
+    }
+}
+
 void Paths::on_optimizer_step(Frame& frame, const Item& item, PathState& state) {
     const Site here = site_of(frame.function, item.call);
     const Symbol optimizer = canonical(frame, item.event.optimizer);
     // A scale that nothing takes out or changes may be meant, because Adam divides by it. Nothing looks for infinities.
     const bool is_static = !(mask(*root_) & (mask_of(scaler_step) | mask_of(update) | mask_of(unscale)));
+    step_unscaled(frame, here, optimizer, state);
     for (ScalerState& s : state.scalers) {
         const Obligation& duty = s.duty(Duty::scaler_step);
         const bool scales = !(is_static && scalers_.enabled(*root_, s.key).begins_at_1);

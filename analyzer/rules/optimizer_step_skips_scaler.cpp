@@ -4,11 +4,16 @@
 // Why    The gradients are still multiplied by the scale: with 65536 the weights move 65536 times
 //        too far, and a step with infinite gradients is not skipped.
 // Fix    scaler.step(optimizer), then scaler.update().
-// Silent After unscale_ or where the scale was read: the gradients are divided. Disabled scalers,
-//        the branch without a scaler, another optimizer with a loss of its own; classes that derive from
-//        Accelerator, whose optimizers step through the scaler.
+// Silent After unscale_ where the file tests for infinities, or another branch skips the step (else a warning); where
+//        the scale was read: the gradients are divided. Disabled scalers, the branch without a scaler, another
+//        optimizer with a loss of its own; classes that derive from Accelerator, whose optimizers step through the
+//        scaler.
 // Tests  testdata/lint/MP204.md, tests/analyzer/rules/optimizer_step_skips_scaler_test.cpp
 
+#include <algorithm>
+
+#include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/loss_scales.hpp"
 #include "analyzer/analyses/protocol.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/region/classes.hpp"
@@ -32,7 +37,44 @@ bool is_in_accelerator(const RuleContext& context, const Site& backward) {
            !classes_of(context).library_base(backward.function->parent_class, "Accelerator").empty();
 }
 
+// What unscale_ has found is asked for, or the clip raises.
+bool asks_for_infinities(const Function& f) {
+    return tests_finite(f) || std::ranges::any_of(f.calls, [](const Call& call) {
+               return is_true(keyword_argument(call, "error_if_nonfinite")) ||
+                      std::ranges::any_of(call.args, [](const Operand& a) {
+                          return mentions(a.text.str(), "found_inf") ||
+                                 mentions(a.constant.str(), "found_inf");
+                      });
+           });
+}
+
+bool looks_for_infinities(const RuleContext& context, const Function& steps) {
+    return std::ranges::any_of(context.program.functions(), [&](const Function* f) {
+        return f->span.file == steps.span.file && asks_for_infinities(*f);
+    });
+}
+
+void check_unscaled(const RuleContext& context, Findings& out) {
+    for (const Violation& v : violations_of(context, Defect::step_unchecked)) {
+        if (looks_for_infinities(context, *v.at.function)) continue;
+        Finding made{
+            .rule = "MP204",
+            .severity = v.at_most,
+            .span = v.at.call().span,
+            .message =
+                "the optimizer steps without the scaler after unscale_: a step with infinite "
+                "gradients is not skipped, and every overflow ends in NaN weights",
+            .fix = "let the scaler step: it knows that the gradients are divided, and what it has found",
+            .notes = {},
+            .function = {}};
+        add_note(made.notes, v.before, "the gradients are divided here");
+        made.edits = through_scaler(protocol_of(context).scaler_in(*v.at.function), v);
+        emit(context, *v.at.function, std::move(made), out);
+    }
+}
+
 void check(const RuleContext& context, Findings& out) {
+    check_unscaled(context, out);
     for (const Violation& v : violations_of(context, Defect::step_around)) {
         if (is_in_accelerator(context, v.before)) continue;
         const std::string name = shown(protocol_of(context).scaler_in(*v.at.function), "the scaler");

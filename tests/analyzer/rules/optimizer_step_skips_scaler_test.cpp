@@ -11,9 +11,22 @@ TEST(OptimizerStepSkipsScaler, DirectStepAfterAScaledBackwardIsAnError) {
                 IsEmpty());
 }
 
-TEST(OptimizerStepSkipsScaler, DividedGradientsMayBeSteppedByHand) {
+TEST(OptimizerStepSkipsScaler, DividedGradientsMayBeSteppedByHandIfTheyAreFinite) {
+    const std::string calls = scaled_backward(4) + on_scaler(5, "unscale_") + on_optimizer(7, "step");
+    EXPECT_THAT(lint("MP204", {training(calls)}), ElementsAre("warning 7"));
+    EXPECT_THAT(lint("MP204", {training(calls + "    call 6:9-19 torch.isfinite op=isfinite args=[{tensor}] "
+                                                "block=2\n")}),
+                IsEmpty());
+}
+
+TEST(OptimizerStepSkipsScaler, AStepThatABranchSkipsAfterUnscaleIsSilent) {
+    const std::string flow =
+        "    block to=[2]\n    block to=[2 3]\n    block to=[4 5]\n    block leaves\n    block to=[1]\n    "
+        "block "
+        "to=[1]\n";
     EXPECT_THAT(
-        lint("MP204", {training(scaled_backward(4) + on_scaler(5, "unscale_") + on_optimizer(6, "step"))}),
+        lint("MP204",
+             {training(scaled_backward(4) + on_scaler(5, "unscale_") + on_optimizer(7, "step", 4), flow)}),
         IsEmpty());
 }
 
