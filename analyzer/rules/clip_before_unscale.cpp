@@ -7,8 +7,8 @@
 // Fix    scaler.unscale_(optimizer) before the clip; in Lightning the clip goes into on_before_optimizer_step.
 // Silent After unscale_, in branches without a scaler, where the scale was read (to divide
 //        by hand), where the engine clips for itself. max_norm=inf measures and does not clip: a
-//        note. A warning where the backward is not seen, where a setting that no code turns on asks for the clip,
-//        and for a hook of a tensor. Engines whose precision no constant sets.
+//        note, and so are engines whose precision a launcher or an option sets. A warning where the backward
+//        is not seen, where a setting that no code turns on asks for the clip, and for a hook of a tensor.
 // Tests  testdata/lint/MP203.md, tests/analyzer/rules/clip_before_unscale_test.cpp
 
 #include <algorithm>
@@ -194,6 +194,19 @@ SourceSpan backward_before(const Function& f, const Call& clip, const ScalingEng
     return engine.kind == EngineKind::lightning && is_lightning_hook(f) ? f.span : SourceSpan{};
 }
 
+// on: every engine of this kind scales fp16 losses. unknown: one may, as a launcher or an option decides.
+Switch scales_fp16(const std::vector<Engine>& engines, EngineKind kind) {
+    bool all = true, any = false;
+    for (const Engine& e : engines) {
+        if (e.kind == EngineKind::deepspeed) return Switch::off;
+        if (e.kind != kind) continue;
+        const bool may = e.scales && !e.weights && (e.dtype == DType::fp16 || e.dtype == DType::unknown);
+        any |= may;
+        all = all && may && e.dtype == DType::fp16;
+    }
+    return !any ? Switch::off : all ? Switch::on : Switch::unknown;
+}
+
 // accelerator.backward(loss), and then torch.nn.utils.clip_grad_norm_() on gradients that nothing has unscaled.
 void check_engine(const RuleContext& context, const Function& f, const Call& clip, Findings& out) {
     for (const ScalingEngine& known : kScalingEngines) {
@@ -202,22 +215,24 @@ void check_engine(const RuleContext& context, const Function& f, const Call& cli
         const auto is_unscale = [&](const Call& c) { return last_part(c.name.str()) == known.unscales; };
         if (!backward.known() || std::ranges::any_of(f.calls, is_unscale)) continue;
         const std::vector<Engine>& engines = engines_of(context);
-        const Engine* const engine = find_engine(engines, known.kind);
-        const bool scales =
-            engine && std::ranges::all_of(engines, [&](const Engine& e) {
-                return e.kind != known.kind || (e.dtype == DType::fp16 && e.scales && !e.weights);
-            });
-        if (!scales || find_engine(engines, EngineKind::deepspeed)) continue;
+        const Switch scales = scales_fp16(engines, known.kind);
+        if (scales == Switch::off) continue;
+        const bool is_chosen = scales == Switch::on;
         const std::string name(name_of(known.kind));
         emit(context, f,
              {.rule = "MP203",
-              .severity = Severity::error,
+              .severity = is_chosen ? Severity::error : Severity::note,
               .span = clip.span,
-              .message = "gradients are clipped while they are still multiplied by the loss scale of " + name,
+              .message =
+                  is_chosen
+                      ? "gradients are clipped while they are still multiplied by the loss scale of " + name
+                      : "if " + name +
+                            " runs in fp16, gradients are clipped while they are still multiplied "
+                            "by its loss scale",
               .fix = std::string(known.fix),
               .notes = {{backward, is_lightning_hook(f) ? "runs right after backward of the scaled loss"
                                                         : "backward of the scaled loss"},
-                        {engine->at, name + " is set up here"}},
+                        {find_engine(engines, known.kind)->at, name + " is set up here"}},
               .function = {}},
              out);
     }
