@@ -131,7 +131,13 @@ const Operand* dtype_argument(const Call& made) {
                                       : (old ? nullptr : keyword_argument(made, "dtype"));
 }
 
-// A dtype taken from a table by an option: fp16 is one of the choices.
+// Branches elsewhere give fp16, and fp32 or no dtype at all.
+bool is_fp16_an_alternative(const Operand& dtype) {
+    const auto low = dtype_from_name(last_part(dtype.alternative.str()));
+    return low == DType::fp16 || low == DType::lowp;
+}
+
+// A dtype taken from a table of this function by an option: fp16 is one of the choices.
 bool may_be_fp16(const Function& f, const Operand& o, int depth = 0) {
     if (o.dtype == DType::fp16) return true;
     const Call* from = call_of(f, o);
@@ -393,8 +399,9 @@ Event Roles::region_event(const Function& f, const Call& call) const {
     if (!dtype || dtype->constant.str() == "None") return {region, {}, {}, nullptr, certain};
     if (dtype->dtype == DType::fp16) return {region, {}, {}, nullptr, certain && !dtype->assumed};
     if (dtype->dtype == DType::lowp) return {region, {}, {}, nullptr, false};
-    if (dtype->dtype != DType::unknown || !may_be_fp16(f, *dtype)) return {};
-    return {region, {}, {}, nullptr, false};
+    if (dtype->dtype != DType::unknown) return {};
+    if (may_be_fp16(f, *dtype)) return {region, {}, {}, nullptr, false};
+    return is_fp16_an_alternative(*dtype) ? Event{region, {}, {}, nullptr, false, true} : Event{};
 }
 
 // A method that clips may unscale first. Only the model's own (of FSDP) is known not to.

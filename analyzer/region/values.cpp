@@ -37,20 +37,31 @@ bool is_self(const Function& f, std::int32_t param) {
 
 Values::Known known_of(const Operand& o) { return {o.dtype, o.shape, o.constant, o.assumed, o.alternative}; }
 
-// The low dtype of the branch that has one.
+// What a branch can give: its dtype if that is a low one.
+DType low_dtype(const Values::Known& branch) {
+    if (!branch.alternative.empty())
+        return dtype_from_name(leaf(branch.alternative.str())).value_or(DType::unknown);
+    return branch.shape == Shape::dtype && is_low_precision(branch.dtype) ? branch.dtype : DType::unknown;
+}
+
+// The low dtype of the branch that has one, of both what they have in common.
 Symbol low_branch(const Values::Known& a, const Values::Known& b) {
-    for (const Values::Known* branch : {&a, &b}) {
-        if (!branch->alternative.empty()) return branch->alternative;
-        if (branch->shape == Shape::dtype && is_low_precision(branch->dtype))
-            return Symbol(std::string("torch.").append(name_of(branch->dtype)));
-    }
-    return {};
+    const DType x = low_dtype(a), y = low_dtype(b);
+    const DType low = x == DType::unknown ? y : y == DType::unknown ? x : common_dtype(x, y);
+    return low == DType::unknown ? Symbol{} : Symbol(std::string("torch.").append(name_of(low)));
+}
+
+// `return None` beside dtypes: none is chosen.
+Shape common_shape(const Values::Known& a, const Values::Known& b) {
+    if (a.constant.str() == "None" && b.shape == Shape::dtype) return b.shape;
+    if (b.constant.str() == "None" && a.shape == Shape::dtype) return a.shape;
+    return a.shape == b.shape ? a.shape : Shape::other;
 }
 
 Values::Known common(const Values::Known& a, const Values::Known& b) {
     const DType dtype = common_dtype(a.dtype, b.dtype);
     return {.dtype = dtype,
-            .shape = a.shape == b.shape ? a.shape : Shape::other,
+            .shape = common_shape(a, b),
             .constant = a.constant == b.constant ? a.constant : Symbol{},
             .assumed = a.assumed || b.assumed,
             .alternative = dtype == DType::unknown ? low_branch(a, b) : Symbol{}};

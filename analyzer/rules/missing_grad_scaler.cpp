@@ -6,8 +6,8 @@
 // Fix    torch.amp.GradScaler around backward and step, or bf16.
 // Silent bf16 and fp32; programs with a scaler or an engine that has one (Lightning, Accelerate,
 //        DeepSpeed, the Trainers); a loss that is multiplied by hand; inference. A warning where
-//        fp16 is one choice of several, and for optimizer kernels, where the factor of every fp16
-//        gradient is followed to 1 and nothing in device code tests for infinities.
+//        fp16 is one choice of several (a note where fp32 or no region is another), and for optimizer kernels,
+//        where the factor of every fp16 gradient is followed to 1 and nothing in device code tests for infinities.
 // Tests  testdata/lint/MP201.md, tests/analyzer/rules/missing_grad_scaler_test.cpp
 
 #include <algorithm>
@@ -78,9 +78,9 @@ Cause cause_of(const RuleContext& context, OptimizerParameters& parameters, cons
     const Protocol& protocol = protocol_of(context);
     if (v.before.known()) {
         const Event region = protocol.roles().event(*v.before.function, v.before.call());
-        const bool is_bf16 = is_bf16_on_its_devices(context, *v.before.function);
+        const bool is_note = region.by_option || is_bf16_on_its_devices(context, *v.before.function);
         return {region.certain ? Severity::error
-                : is_bf16      ? Severity::note
+                : is_note      ? Severity::note
                                : Severity::warning,
                 region.certain ? "backward of a loss from an fp16 autocast region without a loss scale: "
                                  "small gradients are zero"

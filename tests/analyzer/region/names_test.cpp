@@ -82,6 +82,27 @@ TEST(PythonValues, AnEntryOfAnUnknownKeyIsOneOfAll) {
     EXPECT_EQ(dtype.dtype, DType::lowp);
 }
 
+TEST(PythonValues, NoDtypeAtAllIsOneMoreChoice) {
+    const auto chosen = [](std::string_view returned) {
+        const std::string choose =
+            "unit choose.py language=python\n  func 1:1 choose.<module> kind=python\n"
+            "  func 2:1 choose.choose kind=python\n" +
+            std::string(returned);
+        const Program p =
+            linked({choose, caller("choose.choose callee=choose.choose result.shape=other\n"
+                                   "    call 4:3 torch.autocast kind=constructor "
+                                   "args=[{constant=\"'cuda'\"} {other call=0 keyword=dtype}]")});
+        return function_named(p, "t.f").calls.back().args.back().alternative.str();
+    };
+    const std::string bf16 = "    return bf16 dtype constant=torch.bfloat16\n";
+    const std::string fp16 = "    return fp16 dtype constant=torch.float16\n";
+    const std::string none = "    return object constant=None\n";
+    EXPECT_EQ(chosen(bf16 + none), "torch.bf16");
+    EXPECT_EQ(chosen(bf16 + fp16 + none), "torch.lowp");
+    EXPECT_EQ(chosen(none + bf16 + fp16), "torch.lowp");
+    EXPECT_EQ(chosen(none + none), "");
+}
+
 // Names and callees of every call, for many files: the order of the threads must not show.
 std::vector<std::string> meanings(const std::vector<Unit>& units, int threads) {
     const Program p = Program::link(units, {}, threads);
