@@ -423,9 +423,10 @@ void Paths::step_unscaled(const Frame& frame, const Site& step, Symbol optimizer
     for (ScalerState& s : state.scalers) {
         const Obligation& duty = s.duty(Duty::finish);
         if (!duty.due() || duty.skipped || !s.scaled.known() || disabled(s.key, state)) continue;
+        if (duty.block >= Obligation::kSomewhere || !follows_always(f, duty.block, step.call().block))
+            continue;
         for (const Stepped& u : s.unscaled)
-            if (u.optimizer == optimizer && u.site.function == &f && !optimizer.empty() &&
-                follows_always(f, u.site.call().block, step.call().block))
+            if (u.optimizer == optimizer && !optimizer.empty())
                 report({Defect::step_unchecked, step, u.site, {}, s.key, optimizer, Severity::warning});
     }
 }
