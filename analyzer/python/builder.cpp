@@ -211,6 +211,24 @@ bool Builder::are_parsed_alike(const Operand& a, const Operand& b) const {
     return index(a) == index(b) && parser.call == other.call && parser.name == other.name;
 }
 
+namespace {
+
+// suppress, nullcontext: functions whose call makes a manager that does nothing.
+bool makes_nothing(const Value& value) {
+    const std::string_view name = last_part(value.entity.str());
+    return name == "nullcontext" || name == "suppress";
+}
+
+}  // namespace
+
+// The function that makes a region, when called: torch.autocast. Empty for other values.
+Symbol Builder::region_maker(const Value& value) const {
+    if (!value.makes_region.empty()) return value.makes_region;
+    for (const Symbol name : {value.entity, value.is.alternative})
+        if (last_part(name.str()) == "autocast" && file_.is_library_name(name)) return name;
+    return {};
+}
+
 Value Builder::join(const Value& a, const Value& b, Symbol condition, bool when) {
     static const Symbol kNoneText("None");
     const bool a_is_none = a.is.constant == kNoneText, b_is_none = b.is.constant == kNoneText;
@@ -226,6 +244,13 @@ Value Builder::join(const Value& a, const Value& b, Symbol condition, bool when)
     if (wraps(b.is, a.is)) return a;
     if (are_parsed_alike(a.is, b.is)) return b;
     Value v = common(a, b);
+    // `autocast if amp else nullcontext`: its call makes a region, or nothing.
+    const Symbol of_a = region_maker(a), of_b = region_maker(b);
+    if (makes_nothing(of_a.empty() ? a : b) && of_a.empty() != of_b.empty()) {
+        v.is.call = of_a.empty() ? b.is.call : a.is.call;
+        v.is.alternative = of_a.empty() ? of_b : of_a;
+        return v;
+    }
     if (v.entity.empty() && !a.entity.empty() && !b.entity.empty() &&
         last_part(a.entity.str()) == last_part(b.entity.str())) {
         v.entity = a.entity;  // a fallback for another version

@@ -66,6 +66,7 @@ private:
     bool wraps(const Operand& value, const Operand& earlier) const;
     const Call* parsed_by(const Operand& value) const;
     bool are_parsed_alike(const Operand& a, const Operand& b) const;
+    Symbol region_maker(const Value&) const;
     Value join(const Value& a, const Value& b, Symbol condition, bool when);
     void weaken(Node loop);  // forgets what a loop assigns, before its first iteration
     void weaken_target(Node target, bool augmented);

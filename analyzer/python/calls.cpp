@@ -416,9 +416,9 @@ Value Builder::eval_call(Node node) {
         v.is.shape = type && type->is_module ? Shape::module : Shape::object;
         f_.calls[static_cast<std::size_t>(index)].result.shape = v.is.shape;
     }
-    if (callee.name.str() == "functools.partial" && !values.empty() && values[0].callable) {
-        v.entity = values[0].entity;
-        v.callable = true;
+    if (callee.name.str() == "functools.partial" && !values.empty()) {
+        v.makes_region = region_maker(values[0]);
+        if (values[0].callable) v.entity = values[0].entity, v.callable = true;
     }
     return v;
 }

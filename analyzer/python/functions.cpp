@@ -144,7 +144,8 @@ void Builder::enter_decorators(const std::vector<Node>& decorators) {
         f_.annotations.push_back(decorator_text(decorator));
         const bool library =
             file_.is_library_name(meant.entity) && is_context_decorator(last_part(meant.entity.str()));
-        if (!library && !file_.is_context_generator(meant.entity)) continue;
+        const bool held = called && !region_maker(meant).empty();  // half = partial(torch.autocast, "cuda")
+        if (!library && !held && !file_.is_context_generator(meant.entity)) continue;
         Value context;
         if (called) {
             context = eval_context(expression);

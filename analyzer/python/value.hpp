@@ -45,6 +45,7 @@ struct Value {
     bool is_class = false;          // the entity is a class of this project
     bool is_self = false;           // the first parameter of a method
     bool is_super = false;          // super(): methods are looked up in the bases after `object`
+    Symbol makes_region{};          // partial(torch.autocast, dtype=...): torch.autocast
     std::int32_t contexts = kNone;  // in File::choices: the calls that may have made it
     Node display{};                 // the literal dictionary or tuple
     // The calls of both branches of `A() if c else B()`.

@@ -102,7 +102,7 @@ public:
         resolve_names();
         NameFinder finder(names_);
         for (Call* const call : enters_) resolve_manager(finder, *call);
-        for (const auto& [function, call] : chosen_) enter_chosen(*function, *call);
+        if (!chosen_.empty()) enter_chosen();
         std::erase_if(open_,
                       [](const Open& o) { return !is_open(*o.call) && !calls_item(*o.function, *o.call); });
         if (!calls_.of_configured.empty())
@@ -115,6 +115,11 @@ public:
     }
 
 private:
+    void enter_chosen() {
+        const GroupsBySymbol callers(callers_);
+        for (const auto& [function, call] : chosen_) enter_chosen(*function, *call, callers);
+    }
+
     using Caller = ObjectClasses::Caller;
     using Callers = std::vector<std::pair<Symbol, Caller>>;
 
@@ -272,30 +277,78 @@ private:
                    [&](std::int32_t param) { return argument_for(enter, maker, param); });
     }
 
-    // autocast = get_autocast(precision), and then `with autocast():`, where the function returns torch.autocast on
-    // some way: that region is entered.
-    void enter_chosen(const Function& f, Call& enter) const {
+    // A function that makes an autocast region, what functools.partial has fixed of its arguments, and the condition
+    // on which it is that function.
+    struct MakesRegion {
+        Symbol name{};
+        const Call* fixed = nullptr;
+        Symbol when{};
+    };
+
+    static bool is_autocast(Symbol name) {
+        return leaf(name.str()) == "autocast" && python_manager(name.str());
+    }
+
+    // get_autocast(precision), where the function returns torch.autocast on some way.
+    static MakesRegion returned_by(const Function& maker) {
+        for (const Operand& o : maker.returned)
+            if (is_autocast(o.constant))
+                return {o.constant, nullptr, Symbol(std::string(maker.name.str()) + "()")};
+        return {};
+    }
+
+    // torch.autocast, `autocast if amp else nullcontext`, partial(torch.autocast, dtype=...), get_autocast(precision).
+    MakesRegion region_maker(const Function& f, const Operand& o,
+                             const GroupsBySymbol<Caller>& callers) const {
+        if (is_autocast(o.constant)) return {o.constant};
+        if (!o.refers.empty() && is_qualified(o.refers)) {
+            const auto [module, held] = NameFinder(names_).read(o.refers, {}).bound;
+            return held && held->value.refers.empty() ? region_maker(*module, held->value, callers)
+                                                      : MakesRegion{};
+        }
+        const Call* const made = call_of(f, o);
+        const bool is_partial = made && made->name.str() == "functools.partial" && !made->args.empty();
+        if (is_autocast(o.alternative)) return {o.alternative, is_partial ? made : nullptr, o.name};
+        if (is_partial && is_autocast(made->args[0].constant)) return {made->args[0].constant, made};
+        const Function* const body = made ? names_.function(made->callee) : nullptr;
+        if (body) return returned_by(*body);
+        return o.param == kNone ? MakesRegion{} : region_passed(f, o, callers);
+    }
+
+    // What some caller passes: train(net, amp_autocast=partial(torch.autocast, "cuda"))
+    MakesRegion region_passed(const Function& f, const Operand& o,
+                              const GroupsBySymbol<Caller>& callers) const {
+        for (const Caller& caller : callers.get(f.usr)) {
+            const Operand* const given = argument_for(*caller.call, f, o.param);
+            if (!given || given->param != kNone) continue;
+            MakesRegion found = region_maker(*caller.function, *given, callers);
+            if (found.name.empty()) continue;
+            found.when = o.name;
+            return found;
+        }
+        return {};
+    }
+
+    // autocast = get_autocast(precision), and then `with autocast():`: that region is entered.
+    void enter_chosen(const Function& f, Call& enter, const GroupsBySymbol<Caller>& callers) const {
         const Call* const made = call_of(f, enter.args[0]);
         if (!made || made->args.empty()) return;
-        const Function* maker = &f;
+        const Function* holder = &f;
         const Operand* chosen = &made->args[0];
         if (is_attribute_of_self(*chosen) && !f.parent_class.empty()) {
             const auto [init, value] = names_.classes().kept(f.parent_class, chosen->name);
             if (!value) return;
-            maker = init, chosen = value;
+            holder = init, chosen = value;
         }
-        const Call* const choice = call_of(*maker, *chosen);
-        const Function* const body = choice ? names_.function(choice->callee) : nullptr;
-        if (!body) return;
-        for (const Operand& o : body->returned) {
-            if (leaf(o.constant.str()) != "autocast" || !python_manager(o.constant.str())) continue;
-            Call region = *made;
-            region.name = o.constant;
-            region.args.erase(region.args.begin());
-            enter_made(enter, region, Symbol(std::string(body->name.str()) + "()"),
-                       [](std::int32_t) { return static_cast<const Operand*>(nullptr); });
-            return;
-        }
+        const MakesRegion maker = region_maker(*holder, *chosen, callers);
+        if (maker.name.empty()) return;
+        Call region = *made;
+        region.name = maker.name;
+        region.args.erase(region.args.begin());
+        if (maker.fixed)
+            region.args.insert(region.args.begin(), maker.fixed->args.begin() + 1, maker.fixed->args.end());
+        enter_made(enter, region, maker.when,
+                   [](std::int32_t) { return static_cast<const Operand*>(nullptr); });
     }
 
     // `passed` finds the argument for a parameter of the function that makes the manager; `when` is the condition on

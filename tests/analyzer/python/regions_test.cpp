@@ -71,6 +71,31 @@ TEST(PythonRegions, AVariableHoldsAContext) {
                 Contains("torch.autocast.__enter__(#1, 'cuda', <when>=false)"));
 }
 
+TEST(PythonRegions, AVariableHoldsAFunctionThatMakesAContextOnOneBranch) {
+    const auto held = [](std::string_view statements) {
+        const Unit unit = unit_of(with_torch("from functools import partial\ndef f(amp):\n" +
+                                             std::string(statements) + "  with g():\n    pass\n"));
+        for (const Call& call : unit.functions.back().calls)
+            if (call.name.str() == "?.__call__")
+                return std::string(call.args[0].alternative.str()) +
+                       (call.args[0].call == kNone ? "" : " made");
+        return std::string("not called");
+    };
+    EXPECT_EQ(held("  g = torch.cuda.amp.autocast if amp else suppress\n"), "torch.cuda.amp.autocast");
+    EXPECT_EQ(held("  g = nullcontext\n  if amp:\n    g = partial(torch.autocast, 'cuda')\n"),
+              "torch.autocast made");
+    EXPECT_EQ(held("  g = amp.region if amp else torch.autocast\n"), "");
+}
+
+TEST(PythonRegions, APartialOfAutocastDecorates) {
+    EXPECT_THAT(calls_of(with_torch("from functools import partial\n"
+                                    "off = partial(torch.autocast, 'cuda', enabled=False)\n"
+                                    "@off()\ndef f(x):\n  torch.relu(x)\n"),
+                         "f"),
+                ElementsAre("?.__call__(off)", "?.__call__.__enter__(#0)", "torch.relu(x)",
+                            "?.__call__.__exit__(#1)"));
+}
+
 TEST(PythonRegions, AContextOfTheModuleIsKnownInFunctions) {
     EXPECT_THAT(
         calls_of(with_torch("ctx = nullcontext() if cpu else torch.autocast('cuda')\n"

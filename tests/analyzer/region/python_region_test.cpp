@@ -45,6 +45,47 @@ TEST(PythonRegion, EverySpellingHasItsDeviceAndDefault) {
     EXPECT_EQ(inside("torch.autocast", "{object name=device_type}"), "on:lowp/");
 }
 
+// with held(): op(), where the held function is this operand
+std::string with_held(std::string_view held) {
+    return "    call 2:6 ?.__call__ kind=method args=[" + std::string(held) +
+           "] result.shape=other\n    call 2:6 ?.__call__.__enter__ kind=method args=[{object call=0}]\n"
+           "    call 3:3 torch.relu op=relu\n    call 2:6 ?.__call__.__exit__ kind=method args=[{object "
+           "call=1}]\n";
+}
+
+std::string partial(std::string_view arguments) {
+    return "functools.partial args=[{constant=torch.autocast} " + std::string(arguments) +
+           "] result.shape=other\n";
+}
+
+TEST(PythonRegion, AFunctionThatIsHeldMakesIt) {
+    const std::string half = "{object constant=\"'cuda'\"} {fp16 dtype constant=torch.float16 keyword=dtype}";
+    const auto inside_of = [](const std::vector<std::string>& units) {
+        return states(linked(units), "a.f", 2);
+    };
+    EXPECT_EQ(inside_of({python(with_held("{other name=amp alternative=torch.cuda.amp.autocast}"))}),
+              "on:fp16? off");
+    const std::string settings =
+        "unit settings.py language=python\n  func 1:1 settings.<module> kind=python\n    call 1:8 ";
+    const std::string defined = "    define 1:1 settings.amp value.shape=other value.call=0\n";
+    const std::string refers = python(with_held("{other name=amp refers=settings.amp}"));
+    EXPECT_EQ(inside_of({settings + partial(half) + defined, refers}), "on:fp16");
+    EXPECT_EQ(inside_of({settings + partial(half + " {constant=false keyword=enabled}") + defined, refers}),
+              "off");
+}
+
+TEST(PythonRegion, ACallerPassesTheFunctionThatMakesIt) {
+    const std::string f = python(with_held("{other param=0 name=x}"));
+    const auto called_with = [&](std::string_view given) {
+        const std::string caller = "unit b.py language=python\n  func 1:1 b.g kind=python\n    call 2:3 " +
+                                   partial("{object constant=\"'cuda'\"}") +
+                                   "    call 3:3 a.f callee=a.f args=[" + std::string(given) + "]\n";
+        return states(linked({f, caller}), "a.f", 2);
+    };
+    EXPECT_EQ(called_with("{other call=0}"), "on:fp16? off");
+    EXPECT_EQ(called_with("{other constant=contextlib.nullcontext}"), "off");
+}
+
 TEST(PythonRegion, TheDtypeIsTheArgumentByKeywordOrPosition) {
     const std::string by_keyword =
         "{object constant=\"'cuda'\"} {constant=torch.bfloat16 dtype=bf16 shape=dtype "
