@@ -131,6 +131,16 @@ const Operand* dtype_argument(const Call& made) {
                                       : (old ? nullptr : keyword_argument(made, "dtype"));
 }
 
+// `device.type`, and not of torch.device("cpu").
+bool may_be_cuda(const Function& f, const Operand* device) {
+    if (!device || !device->constant.empty()) return false;
+    return std::ranges::none_of(f.calls, [&](const Call& call) {
+        return call.name.str() == "torch.device" && !call.args.empty() &&
+               spelled(call.args[0]).starts_with("cpu") &&
+               device->name.str().starts_with(call.result.name.str());
+    });
+}
+
 // Branches elsewhere give fp16, and fp32 or no dtype at all.
 bool is_fp16_an_alternative(const Operand& dtype) {
     const auto low = dtype_from_name(last_part(dtype.alternative.str()));
@@ -395,8 +405,10 @@ Event Roles::region_event(const Function& f, const Call& call) const {
     if (on == "cpu" || text.find("cpu.amp") != std::string_view::npos) return {};
     const bool certain = (!enabled || is_true(enabled)) && !keyword_argument(call, "<when>");
     // Without a dtype CUDA's is fp16.
-    if (!dtype && !old_cuda && on != "cuda") return {};
-    if (!dtype || dtype->constant.str() == "None") return {region, {}, {}, nullptr, certain};
+    if (!dtype || dtype->constant.str() == "None") {
+        if (old_cuda || on == "cuda") return {region, {}, {}, nullptr, certain};
+        return may_be_cuda(f, device) ? Event{region, {}, {}, nullptr, false} : Event{};
+    }
     if (dtype->dtype == DType::fp16) return {region, {}, {}, nullptr, certain && !dtype->assumed};
     if (dtype->dtype == DType::lowp) return {region, {}, {}, nullptr, false};
     if (dtype->dtype != DType::unknown) return {};
