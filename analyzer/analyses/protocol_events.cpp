@@ -141,12 +141,6 @@ bool may_be_cuda(const Function& f, const Operand* device) {
     });
 }
 
-// Branches elsewhere give fp16, and fp32 or no dtype at all.
-bool is_fp16_an_alternative(const Operand& dtype) {
-    const auto low = dtype_from_name(last_part(dtype.alternative.str()));
-    return low == DType::fp16 || low == DType::lowp;
-}
-
 // A dtype taken from a table of this function by an option: fp16 is one of the choices.
 bool may_be_fp16(const Function& f, const Operand& o, int depth = 0) {
     if (o.dtype == DType::fp16) return true;
@@ -413,7 +407,10 @@ Event Roles::region_event(const Function& f, const Call& call) const {
     if (dtype->dtype == DType::lowp) return {region, {}, {}, nullptr, false};
     if (dtype->dtype != DType::unknown) return {};
     if (may_be_fp16(f, *dtype)) return {region, {}, {}, nullptr, false};
-    return is_fp16_an_alternative(*dtype) ? Event{region, {}, {}, nullptr, false, true} : Event{};
+    // Branches give fp16, and fp32 or no dtype at all: a flag. With bf16 beside fp16 it is an option.
+    const auto low = dtype_from_name(last_part(dtype->alternative.str()));
+    if (low != DType::fp16 && low != DType::lowp) return {};
+    return {region, {}, {}, nullptr, false, low == DType::lowp};
 }
 
 // A method that clips may unscale first. Only the model's own (of FSDP) is known not to.

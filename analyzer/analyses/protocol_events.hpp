@@ -44,7 +44,7 @@ struct Event {
     const Operand* loss = nullptr;  // of scale and backward
     // region: the dtype is fp16 with any options; scaler_step: the scaler has an update()
     bool certain = true;
-    bool by_option = false;  // region: an option chooses fp16, or fp32 or no region
+    bool by_option = false;  // region: an option chooses fp16, bf16 or neither
 };
 
 // The last part of a dotted or scoped name.

@@ -6,7 +6,7 @@
 // Fix    torch.amp.GradScaler around backward and step, or bf16.
 // Silent bf16 and fp32; programs with a scaler or an engine that has one (Lightning, Accelerate,
 //        DeepSpeed, the Trainers); a loss that is multiplied by hand; inference. A warning where
-//        fp16 is one choice of several (a note where fp32 or no region is another), and for optimizer kernels,
+//        fp16 is one choice of several (a note where bf16 and fp32 are others), and for optimizer kernels,
 //        where the factor of every fp16 gradient is followed to 1 and nothing in device code tests for infinities.
 // Tests  testdata/lint/MP201.md, tests/analyzer/rules/missing_grad_scaler_test.cpp
 

@@ -30,13 +30,13 @@ TEST(MissingGradScaler, ARegionUnderAFlagIsAWarning) {
                 ElementsAre("warning 5"));
 }
 
-TEST(MissingGradScaler, AnAlternativeOfFp16IsANote) {
+TEST(MissingGradScaler, AFlagForFp16IsAWarningAnOptionANote) {
     const auto with = [](std::string_view low) {
         const std::string dtype = "{other alternative=" + std::string(low) + " keyword=dtype}";
         return lint("MP201", {training(region("{constant=\"'cuda'\"} " + dtype) + kSteps)});
     };
     EXPECT_THAT(with("torch.lowp"), ElementsAre("note 5"));
-    EXPECT_THAT(with("torch.float16"), ElementsAre("note 5"));
+    EXPECT_THAT(with("torch.float16"), ElementsAre("warning 5"));
     EXPECT_THAT(with("torch.bf16"), IsEmpty());
 }
 
