@@ -247,8 +247,12 @@ Value Builder::join(const Value& a, const Value& b, Symbol condition, bool when)
     // `autocast if amp else nullcontext`: its call makes a region, or nothing.
     const Symbol of_a = region_maker(a), of_b = region_maker(b);
     if (makes_nothing(of_a.empty() ? a : b) && of_a.empty() != of_b.empty()) {
-        v.is.call = of_a.empty() ? b.is.call : a.is.call;
+        const Value& maker = of_a.empty() ? b : a;
+        const bool is_first = maker.region_condition.empty();
+        v.is.call = maker.is.call;
         v.is.alternative = of_a.empty() ? of_b : of_a;
+        v.region_condition = is_first ? condition : maker.region_condition;
+        v.region_when = is_first ? when != of_a.empty() : maker.region_when;
         return v;
     }
     if (v.entity.empty() && !a.entity.empty() && !b.entity.empty() &&

@@ -416,6 +416,12 @@ Value Builder::eval_call(Node node) {
         v.is.shape = type && type->is_module ? Shape::module : Shape::object;
         f_.calls[static_cast<std::size_t>(index)].result.shape = v.is.shape;
     }
+    if (callee.has_receiver && !callee.receiver.region_condition.empty())
+        v.contexts = keep_choices({{.made = f_.calls[static_cast<std::size_t>(index)],
+                                    .call = index,
+                                    .owner = number_,
+                                    .condition = callee.receiver.region_condition,
+                                    .when = callee.receiver.region_when}});
     if (callee.name.str() == "functools.partial" && !values.empty()) {
         v.makes_region = region_maker(values[0]);
         if (values[0].callable) v.entity = values[0].entity, v.callable = true;

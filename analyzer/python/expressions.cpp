@@ -442,8 +442,9 @@ Value Builder::eval_conditional(Node node) {
     bool when = true;
     if (!yes_node.has_call() && !no_node.has_call()) {
         eval(condition);
+        const Symbol text = condition_text(condition, when);
         const Value yes = eval(yes_node);
-        return join(yes, eval(no_node), {}, true);
+        return join(yes, eval(no_node), text, when);
     }
     const std::uint32_t yes = new_block(), no = new_block(), after = new_block();
     const Symbol text = condition_text(condition, when), name = name_that_may_be_none(node);

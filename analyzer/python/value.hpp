@@ -40,12 +40,14 @@ struct Value {
     // The qualified name of the value, when it is a module, a class, a function or another named thing:
     // "torch.nn", "torch.nn.Linear", "pkg.train.step".
     Symbol entity{};
-    Symbol object{};                // the class that it is an instance of: "torch.amp.GradScaler"
-    bool callable = false;          // the entity is a function or lambda of this project
-    bool is_class = false;          // the entity is a class of this project
-    bool is_self = false;           // the first parameter of a method
-    bool is_super = false;          // super(): methods are looked up in the bases after `object`
-    Symbol makes_region{};          // partial(torch.autocast, dtype=...): torch.autocast
+    Symbol object{};            // the class that it is an instance of: "torch.amp.GradScaler"
+    bool callable = false;      // the entity is a function or lambda of this project
+    bool is_class = false;      // the entity is a class of this project
+    bool is_self = false;       // the first parameter of a method
+    bool is_super = false;      // super(): methods are looked up in the bases after `object`
+    Symbol makes_region{};      // partial(torch.autocast, dtype=...): torch.autocast
+    Symbol region_condition{};  // `autocast if amp else nullcontext`: its call makes a region if amp is ...
+    bool region_when = true;    // ... this
     std::int32_t contexts = kNone;  // in File::choices: the calls that may have made it
     Node display{};                 // the literal dictionary or tuple
     // The calls of both branches of `A() if c else B()`.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -24,6 +25,9 @@ constexpr int kRounds = 3;
 
 // Neighbouring units are mostly of one package and look up the same names.
 constexpr std::size_t kUnitsAtATime = 64;
+
+// The keyword of the condition on which a manager is entered.
+const Symbol kWhen("<when>");
 
 // Prefix of a method's name when the class of its receiver is unknown.
 constexpr std::string_view kUnknown = "?.";
@@ -347,8 +351,13 @@ private:
         region.args.erase(region.args.begin());
         if (maker.fixed)
             region.args.insert(region.args.begin(), maker.fixed->args.begin() + 1, maker.fixed->args.end());
-        enter_made(enter, region, maker.when,
+        const auto is_when = [](const Operand& o) { return o.keyword == kWhen; };
+        const auto written = std::ranges::find_if(enter.args, is_when);
+        const std::optional<Operand> when =
+            written == enter.args.end() ? std::nullopt : std::optional(*written);
+        enter_made(enter, region, when ? Symbol{} : maker.when,
                    [](std::int32_t) { return static_cast<const Operand*>(nullptr); });
+        if (when) enter.args.push_back(*when);
     }
 
     // `passed` finds the argument for a parameter of the function that makes the manager; `when` is the condition on
@@ -367,7 +376,7 @@ private:
         }
         if (!when.empty()) {
             args.emplace_back();
-            args.back().keyword = Symbol("<when>");
+            args.back().keyword = kWhen;
             args.back().text = when;
         }
         enter.args = std::move(args);

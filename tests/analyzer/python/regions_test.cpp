@@ -87,6 +87,18 @@ TEST(PythonRegions, AVariableHoldsAFunctionThatMakesAContextOnOneBranch) {
     EXPECT_EQ(held("  g = amp.region if amp else torch.autocast\n"), "");
 }
 
+TEST(PythonRegions, TheConditionOfTheBranchIsThatOfTheRegion) {
+    EXPECT_THAT(calls_of(with_torch("def f(amp):\n  g = torch.autocast if amp else nullcontext\n"
+                                    "  with g('cuda'):\n    pass\n"),
+                         "f"),
+                Contains("?.__call__.__enter__(#0, 'cuda', <when>=amp)"));
+    EXPECT_THAT(
+        calls_of(with_torch("def f(cpu):\n  g = suppress\n  if not cpu:\n    g = torch.cuda.amp.autocast\n"
+                            "  with g():\n    pass\n"),
+                 "f"),
+        Contains("?.__call__.__enter__(#0, <when>=false)"));
+}
+
 TEST(PythonRegions, APartialOfAutocastDecorates) {
     EXPECT_THAT(calls_of(with_torch("from functools import partial\n"
                                     "off = partial(torch.autocast, 'cuda', enabled=False)\n"

@@ -74,6 +74,16 @@ TEST(PythonRegion, AFunctionThatIsHeldMakesIt) {
               "off");
 }
 
+TEST(PythonRegion, TheConditionOfAHeldFunctionIsKept) {
+    std::string calls = with_held("{other name=amp alternative=torch.cuda.amp.autocast}");
+    const std::string enter = "__enter__ kind=method args=[{object call=0}";
+    calls.insert(calls.find(enter) + enter.size(), " {other text=args.amp keyword=<when>}");
+    const Program p = linked({python(calls)});
+    const Function& f = function_named(p, "a.f");
+    ASSERT_NE(p.enabled_context(f, f.calls[2]), nullptr);
+    EXPECT_EQ(p.enabled_context(f, f.calls[2])->condition.str(), "args.amp");
+}
+
 TEST(PythonRegion, ACallerPassesTheFunctionThatMakesIt) {
     const std::string f = python(with_held("{other param=0 name=x}"));
     const auto called_with = [&](std::string_view given) {
