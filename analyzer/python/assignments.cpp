@@ -67,7 +67,8 @@ bool is_one_of(const std::string_view (&ops)[N], const Call& call) {
 // `a, b = x.chunk(2)`: parts of a tensor. Texts have split(), too.
 bool splits(const Call& call) {
     constexpr std::string_view kOps[] = {"chunk", "split", "split_with_sizes", "tensor_split", "unbind"};
-    return is_one_of(kOps, call) && (call.args[0].shape == Shape::tensor || call.op.name() != "split");
+    return is_one_of(kOps, call) && (call.op.name() != "split" || call.args[0].shape == Shape::tensor ||
+                                     call.args[0].dtype != DType::unknown);
 }
 
 // `values, indices = x.topk(5)`
@@ -210,13 +211,10 @@ void Builder::assign_items(Node targets, const Value& value) {
     for (const Node target : targets.children()) {
         if (target.is_token()) continue;
         Value& item = items[i];
-        const bool is_part = item.is.shape == Shape::tensor && item.is.dtype == DType::unknown;
+        const bool is_part = item.is.shape == Shape::tensor && item.is.call == kNone;
         if (whole && (is_anything(item) || is_part) && target.kind() == Kind::identifier &&
-            target.text() != "_") {
-            const Shape shape = item.is.shape;
-            item = unpacked(value, i, target);
-            item.is.shape = shape;
-        }
+            target.text() != "_")
+            item.is.call = unpacked(value, i, target).is.call;
         assign(target, item, {});
         ++i;
     }

@@ -160,6 +160,12 @@ TEST(PythonExpressions, SizesAreNumbers) {
                       HasSubstr("{other call=1}")));
 }
 
+TEST(PythonExpressions, PartsOfACastAreReadFromIt) {
+    EXPECT_THAT(calls_of("import torch\ndef f(x):\n  a, b = torch.chunk(x.float(), 2)\n  g(a)\n", "f"),
+                ElementsAre("?.float(x)", "torch.chunk(#0, 2)", "?.__getitem__(#1, 0)",
+                            "?.__getitem__(#1, 1)", "?.__call__(g, #2:tensor fp32)"));
+}
+
 TEST(PythonExpressions, ATupleIsAssignedItemByItem) {
     constexpr auto kSource =
         "import torch\ndef f(x):\n  a, b = x.half(), x.float()\n"
