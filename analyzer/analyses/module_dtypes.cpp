@@ -66,6 +66,19 @@ bool is_load(const Call& call) {
     return !dtype || spelled(*dtype) == "auto";
 }
 
+// load(torch.float32), where other callers of load() ask for half
+const Operand* wide_argument(const Call& call) {
+    const auto found = std::ranges::find_if(
+        call.args, [](const Operand& o) { return o.shape == Shape::dtype && is_wide(o.dtype); });
+    return found == call.args.end() ? nullptr : &*found;
+}
+
+// AutoModelForCausalLMWithValueHead.from_pretrained(model)
+bool wraps_module(const Call& call) {
+    return leaf(call.name.str()) == "from_pretrained" && !call.args.empty() &&
+           call.args.front().shape == Shape::module;
+}
+
 // model.to(args.dtype): a dtype that is not known.
 bool names_dtype(const Call& call) {
     return std::any_of(call.args.begin() + 1, call.args.end(), [](const Operand& o) {
@@ -441,11 +454,14 @@ ModuleDType ModuleDTypes::made_by(const Function& f, const Call& origin, int lef
             if (!found.known()) found = of_parts(*callee, left);
             return found.known() ? found : by_default(f, at, left);
         }
-        return called_at(origin, returned_by(*callee, left, [](const Operand& value) { return &value; }));
+        ModuleDType found =
+            called_at(origin, returned_by(*callee, left, [](const Operand& value) { return &value; }));
+        if (const Operand* wide = wide_argument(origin);
+            wide && is_low_precision(found.dtype) && !found.proven)
+            return make(wide->dtype);
+        if (found.known() || !wraps_module(origin)) return found;
     }
-    // AutoModelForCausalLMWithValueHead.from_pretrained(model)
-    if (leaf(name) == "from_pretrained" && !origin.args.empty() && origin.args[0].shape == Shape::module)
-        return state(f, origin.args[0], at, left);
+    if (wraps_module(origin)) return state(f, origin.args[0], at, left);
     if (of_ == DTypeOf::trained && is_quantized(origin)) return make(DType::fp32);
     if (is_load(origin)) {
         ModuleDType found = unknown();

@@ -28,6 +28,7 @@
 #include "analyzer/analyses/control_flow.hpp"
 #include "analyzer/analyses/dataflow.hpp"
 #include "analyzer/analyses/engines.hpp"
+#include "analyzer/analyses/half_adapters.hpp"
 #include "analyzer/analyses/module_dtypes.hpp"
 #include "analyzer/analyses/module_operands.hpp"
 #include "analyzer/analyses/numbers.hpp"
@@ -350,104 +351,24 @@ private:
     Findings& out_;
 };
 
-// Adapters (peft): what is trained are the few weights that they add. Those are half when the module was cast
-// before it got them, or when their layers are cast.
-class Adapters {
-public:
-    Adapters(const RuleContext& context, Findings& out) : context_(context), out_(out) {}
-
-    static constexpr std::array<std::string_view, 4> kMayMatter{"add_adapter", "to", "half", "bfloat16"};
-
-    void look_at(const Function& f, const Call& call) {
-        if (!is_python(f) || call.kind != CallKind::method || call.args.empty()) return;
-        if (code_kind(context_, f.span.file) == CodeKind::test) return;
-        if (leaf(call.name.str()) == "add_adapter")
-            added(f, call);
-        else if (is_low_precision(call.result.dtype) && is_of_adapter(f, call))
-            report(f, call.span, "adapter layers are cast to " + std::string(label(call.result.dtype)),
-                   call.result.dtype, {});
-    }
-
-private:
-    // unet.to(device, dtype=weight_dtype); unet.add_adapter(...): the adapter takes the dtype of the weights.
-    void added(const Function& f, const Call& adds) {
-        const Call* cast = nullptr;
-        for (const Call& call : f.calls) {
-            if (&call == &adds) break;
-            const bool same = !call.args.empty() && same_value(call.args.front(), adds.args.front());
-            if (same && call.kind == CallKind::method && is_cast(call)) cast = &call;
-        }
-        if (!cast || is_wide(cast->result.dtype) || !trains(f) || upcasts(f, adds)) return;
-        const DType dtype = cast->result.dtype;
-        const bool known = is_low_precision(dtype);
-        const std::string where =
-            known ? "in " + std::string(label(dtype)) : "in the dtype that a setting gives the module";
-        report(f, adds.span, "the adapter is made " + where, known ? dtype : DType::lowp,
-               {{cast->span, "the module is cast here"}});
-    }
-
-    static bool is_cast(const Call& call) {
-        if (is_float(call.result.dtype)) return true;
-        return leaf(call.name.str()) == "to" && std::ranges::any_of(call.args, [](const Operand& o) {
-                   return o.shape == Shape::dtype || o.keyword.str() == "dtype";
-               });
-    }
-
-    static bool trains(const Function& f) {
-        return std::ranges::any_of(f.calls,
-                                   [](const Call& call) { return leaf(call.name.str()) == "backward"; });
-    }
-
-    // cast_training_params(unet); param.data = param.to(torch.float32); unet.float(), before the training
-    static bool upcasts(const Function& f, const Call& adds) {
-        const Call* const end = f.calls.data() + f.calls.size();
-        const Call* const training =
-            std::find_if(&adds, end, [](const Call& call) { return leaf(call.name.str()) == "backward"; });
-        return std::any_of(&adds, training, [&](const Call& call) {
-            if (leaf(call.name.str()).find("cast_training_params") != std::string_view::npos) return true;
-            if (!is_wide(call.result.dtype) || call.args.empty()) return false;
-            return call.result.name.str().ends_with(".data") ||
-                   (call.kind == CallKind::method && same_value(call.args.front(), adds.args.front()));
-        });
-    }
-
-    // Behind `if isinstance(module, LoraLayer)`, on the side where it holds.
-    static bool is_of_adapter(const Function& f, const Call& cast) {
-        constexpr std::array<std::string_view, 2> kLayers{"BaseTunerLayer", "LoraLayer"};
-        return std::ranges::any_of(f.calls, [&](const Call& test) {
-            if (test.name.str() != "isinstance" || test.args.size() != 2 || test.block >= f.flow.size())
-                return false;
-            if (!same_value(test.args[0], cast.args.front())) return false;
-            if (!any_of(leaf(test.args[1].constant.str()), kLayers)) return false;
-            bool holds = false, fails = false;
-            for (const Edge& edge : f.flow[test.block].to)
-                if (!edge.raises) (edge.when ? holds : fails) |= reaches(f, edge.to, cast.block, test.block);
-            return holds && !fails;
-        });
-    }
-
+// Adapters (peft): what is trained are the few weights that they add.
+void check_adapters(const RuleContext& context, Findings& out) {
     // Scripts pass `--deepspeed` to the Trainer that adapters are for: it keeps fp32 masters.
-    bool has_masters() const { return context_.project.is_given && context_.project.is_given("deepspeed"); }
-
-    void report(const Function& f, const SourceSpan& at, std::string what, DType dtype,
-                std::vector<Note> notes) {
-        emit(context_, f,
+    const bool has_masters = context.project.is_given && context.project.is_given("deepspeed");
+    for (HalfAdapter& adapter : half_adapters(context))
+        emit(context, *adapter.function,
              {.rule = "MP501",
-              .severity = has_masters() ? Severity::note : Severity::warning,
-              .span = at,
-              .message = std::move(what) +
+              .severity = has_masters || adapter.by_option ? Severity::note : Severity::warning,
+              .span = adapter.at,
+              .message = adapter.what +
                          ": its weights are trained without fp32 master weights, and a step "
                          "below " +
-                         lost_below(dtype) + " of a weight rounds away",
+                         lost_below(adapter.dtype) + " of a weight rounds away",
               .fix = "cast what is trained to fp32: p.data = p.data.float() for each p with requires_grad",
-              .notes = std::move(notes),
+              .notes = std::move(adapter.chain),
               .function = {}},
-             out_);
-    }
-
-    const RuleContext& context_;
-    Findings& out_;
-};
+             out);
+}
 
 // strategy="deepspeed_stage_3", or an object of DeepSpeedStrategy or of a class of the program that derives from it.
 bool has_deepspeed_strategy(const RuleContext& context, const Function& f, const SourceSpan& at) {
@@ -503,9 +424,7 @@ void check_trainings(const RuleContext& context, Findings& out) {
         if (code_kind(context, f.span.file) != CodeKind::test) trainings.by_hand(f, call);
     });
     for (const Engine& engine : engines_of(context)) check_engine(context, engine, out);
-    Adapters adapters(context, out);
-    for_each_call(context.program, last_part_in(Adapters::kMayMatter),
-                  [&](const Function& f, const Call& call) { adapters.look_at(f, call); });
+    check_adapters(context, out);
 }
 
 void check(const RuleContext& context, Findings& out) {
