@@ -1,7 +1,8 @@
 // MP503 buffer-follows-model-cast
 //
 // What   A table of frequencies or slopes, computed from positions by division, powers or exponentials,
-//        is registered as a buffer of a module.
+//        is registered as a buffer of a module; or an FSDP policy casts the buffers of a model of transformers that
+//        has such a table (Llama, Qwen, Mistral).
 // Why    `.half()`, `.bfloat16()`, `.to(dtype)` and engines cast floating buffers with the parameters.
 //        In bf16 the table has 8 bits: positions above 256 turn by wrong angles. Switching autocast
 //        off does not bring the bits back.
@@ -20,7 +21,9 @@
 
 #include "analyzer/analyses/arguments.hpp"
 #include "analyzer/analyses/dataflow.hpp"
+#include "analyzer/analyses/engines.hpp"
 #include "analyzer/analyses/model_casts.hpp"
+#include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/analyses/trials.hpp"
 #include "analyzer/region/classes.hpp"
@@ -186,9 +189,78 @@ void check_buffer(const RuleContext& context, const Modules& modules, const Func
         out);
 }
 
+// Models of transformers whose rotary embedding keeps its frequencies in a buffer, by the start of their classes.
+constexpr std::array<std::string_view, 13> kRotary{"Llama", "Mllama", "Mistral",  "Mixtral", "Qwen2",
+                                                   "Qwen3", "Gemma",  "Phi",      "GPTNeoX", "Falcon",
+                                                   "Olmo",  "Cohere", "DeepseekV"};
+
+bool names_rotary(std::string_view name) {
+    if (!is_within(name, "transformers")) return false;
+    constexpr std::string_view kLoads = ".from_pretrained";
+    if (name.ends_with(kLoads)) name.remove_suffix(kLoads.size());
+    const std::string_view last = leaf(name);
+    const bool is_part = last.ends_with("DecoderLayer") || last.ends_with("Model") ||
+                         last.find("For") != std::string_view::npos;
+    return is_part &&
+           std::ranges::any_of(kRotary, [&](std::string_view start) { return last.starts_with(start); });
+}
+
+bool takes_policy(const Call& call) {
+    return is_within(call.name.str(), "torch") && keyword_argument(call, "mixed_precision");
+}
+
+// LlamaForCausalLM.from_pretrained(name), transformer_layer_cls={LlamaDecoderLayer}, in a file that wraps a module with
+// a policy: nullptr where there is none.
+const Call* wrapped_rotary_model(const Program& program) {
+    for (const Function* f : program.functions()) {
+        if (!is_python(*f) || !has_call(program, f->span.file, takes_policy)) continue;
+        for (const Call& call : f->calls)
+            if (names_rotary(call.name.str()) || std::ranges::any_of(call.args, [](const Operand& o) {
+                    return names_rotary(o.constant.str());
+                }))
+                return &call;
+    }
+    return nullptr;
+}
+
+// FSDP casts the floating buffers of what it wraps in the first forward, and they stay so. Before this version the
+// sines and cosines were buffers too, and the frequencies were not read again.
+constexpr TorchVersion kReadsFrequencies{4, 38};
+
+void check_policies(const RuleContext& context, Findings& out) {
+    const auto casts = [&](const Engine& e) {
+        return e.kind == EngineKind::fsdp1 && is_low_precision(e.buffer) && e.used != Switch::off &&
+               code_kind(context, e.at.file) == CodeKind::product;
+    };
+    const std::vector<Engine>& engines = engines_of(context);
+    const Call* model = std::ranges::any_of(engines, casts) ? wrapped_rotary_model(context.program) : nullptr;
+    if (!model) return;
+    const TorchVersion version = context.project.transformers;
+    const bool reads = !version.known() || version >= kReadsFrequencies;
+    // Policies beside one of bf16 are its variants.
+    const bool has_bf16 =
+        std::ranges::any_of(engines, [&](const Engine& e) { return casts(e) && e.buffer == DType::bf16; });
+    for (const Engine& engine : engines) {
+        if (!casts(engine)) continue;
+        const bool is_variant = has_bf16 && engine.buffer != DType::bf16;
+        emit(
+            context, *engine.function,
+            {.rule = "MP503",
+             .severity = reads && !is_variant ? Severity::warning : Severity::note,
+             .span = engine.at,
+             .message = "this policy casts the buffers of the model to " + std::string(label(engine.buffer)) +
+                        ", also the frequencies of its rotary embedding, which lose their bits",
+             .fix = "buffer_dtype=torch.float32",
+             .notes = {{model->span, "a model with rotary embeddings is wrapped in this file"}},
+             .function = {}},
+            out);
+    }
+}
+
 constexpr std::array<std::string_view, 1> kRegistersBuffer{"register_buffer"};
 
 void check(const RuleContext& context, Findings& out) {
+    check_policies(context, out);
     std::vector<std::pair<const Function*, const Call*>> buffers;
     for_each_call(context.program, last_part_in(kRegistersBuffer),
                   [&](const Function& f, const Call& call) { buffers.emplace_back(&f, &call); });
