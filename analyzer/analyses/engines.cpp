@@ -312,16 +312,27 @@ bool is_given(const Call& call, std::string_view name) {
     return value && value->constant.str() != "None" && value->constant.str() != "''" && !is_false(value);
 }
 
+// `training_args` of `model_args, training_args = parser.parse_args_into_dataclasses()`, on one branch or on several.
+const Call* parsed_settings(const Function& f, const Operand& settings) {
+    for (const Call& call : f.calls) {
+        const Item item = call.result.name == settings.name ? item_of(call) : Item{};
+        const Call* const held = item.held ? call_of(f, *item.held) : nullptr;
+        if (held && held->name.str().starts_with("transformers.HfArgumentParser.")) return held;
+    }
+    return nullptr;
+}
+
 }  // namespace
 
 std::optional<PlainTrainer> plain_trainer(const Function& f, const Call& call) {
     const bool is_own = !is_hf_trainer(call.name.str());  // its positions are its own
     const Operand* model = is_own ? keyword_argument(call, "model") : argument(call, 0, "model");
     const Operand* settings = is_own ? keyword_argument(call, "args") : argument(call, 1, "args");
-    const Call* made = settings ? call_of(f, *settings) : nullptr;
-    if (!model || !made || !is_settings(leaf(made->name.str()))) return std::nullopt;
-    if (has_unpacked(*made) || has_unpacked(call) || only_predicts(f, call)) return std::nullopt;
+    if (!model || !settings || has_unpacked(call) || only_predicts(f, call)) return std::nullopt;
     if (is_given(call, "peft_config") || is_given(call, "optimizers")) return std::nullopt;
+    if (const Call* parsed = parsed_settings(f, *settings)) return PlainTrainer{model, parsed, true};
+    const Call* made = call_of(f, *settings);
+    if (!made || !is_settings(leaf(made->name.str())) || has_unpacked(*made)) return std::nullopt;
     if (is_given(*made, "deepspeed") || is_given(*made, "fsdp")) return std::nullopt;
     return PlainTrainer{model, made};
 }

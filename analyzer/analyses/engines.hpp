@@ -55,11 +55,13 @@ const Engine* find_engine(const std::vector<Engine>&, EngineKind);
 // A trainer of transformers or trl.
 bool is_hf_trainer(std::string_view class_name);
 // What a trainer of transformers or trl, or a class of the program that derives from one, is made with: its model, and
-// its settings, made in the same function. Nothing where more than these decides what is trained and how: an adapter,
-// own optimizers, DeepSpeed, FSDP, arguments that are unpacked, or a trainer that only predicts.
+// its settings, made in the same function, or parsed there from a command line. Nothing where more than these decides
+// what is trained and how: an adapter, own optimizers, DeepSpeed, FSDP, arguments that are unpacked, or a trainer that
+// only predicts.
 struct PlainTrainer {
     const Operand* model = nullptr;
     const Call* settings = nullptr;
+    bool is_parsed = false;  // the command line decides
 };
 std::optional<PlainTrainer> plain_trainer(const Function&, const Call&);
 // TrainingArguments(fp16=True), or fp16=torch.cuda.is_available().

@@ -29,8 +29,11 @@ public:
         if (leaf(call.name.str()) == "add_adapter")
             added(f, call);
         else if (is_low_precision(call.result.dtype) && is_of_adapter(f, call))
-            found_.push_back({&f, call.span, "adapter layers are cast to " + named(call.result.dtype),
-                              call.result.dtype, {}});
+            found_.push_back({&f,
+                              call.span,
+                              "adapter layers are cast to " + named(call.result.dtype),
+                              call.result.dtype,
+                              {}});
     }
 
 private:
@@ -47,11 +50,13 @@ private:
         if (const Call* upcast = upcast_after(f, adds)) return added_in_bf16(f, adds, *cast, *upcast);
         const DType dtype = cast->result.dtype;
         const bool known = is_low_precision(dtype);
-        found_.push_back({&f, adds.span,
-                          "the adapter is made in " +
-                              (known ? named(dtype) : std::string("the dtype that a setting gives the module")),
-                          known ? dtype : DType::lowp,
-                          {{cast->span, "the module is cast here"}}});
+        found_.push_back(
+            {&f,
+             adds.span,
+             "the adapter is made in " +
+                 (known ? named(dtype) : std::string("the dtype that a setting gives the module")),
+             known ? dtype : DType::lowp,
+             {{cast->span, "the module is cast here"}}});
     }
 
     // if args.mixed_precision == "fp16": cast_training_params(unet), where "bf16" casts the module too

@@ -12,7 +12,8 @@
 //        is not seen; in-place normalisation, which has statistics or no second array to read a gradient from;
 //        averages (EMA). Python: engines that keep fp32 masters (DeepSpeed, apex, Accelerate under FSDP), frozen
 //        models and adapters (peft), tests. All of it in the inference profile. A note for the second optimizer of a
-//        function over the same parameters, and for adapters where a script passes --deepspeed.
+//        function over the same parameters, and where a script passes --deepspeed to adapters or to a Trainer whose
+//        settings a command line gives.
 // Tests  testdata/lint/MP501.md, tests/analyzer/rules/half_optimizer_update_without_master_test.cpp
 
 #include <algorithm>
@@ -261,8 +262,12 @@ public:
         // MP207 reports this one: the scaler refuses it.
         if ((is_proven_low(found.dtype) || found.loaded) && asks_for_fp16(f, *made->settings)) return;
         if (found.loaded && !found.is_auto()) return;
+        const bool has_masters = launches_deepspeed() || (made->is_parsed && is_given({"deepspeed", "fsdp"}));
+        // torch_dtype=torch.bfloat16 if training_args.bf16 else None: by default the Trainer's options are off.
+        const bool by_default =
+            found.proven || found.loaded || !made->is_parsed || is_given({"bf16", "fp16"});
         report(f, call, found, *made->model, "the optimizer of " + std::string(leaf(call.name.str())),
-               launches_deepspeed() ? Severity::note : Severity::warning);
+               has_masters || !by_default ? Severity::note : Severity::warning);
     }
 
     // p.data.add_(p.grad, alpha=-lr), p -= lr * p.grad: a step without an optimizer
@@ -278,9 +283,11 @@ public:
 private:
     // accelerate launch --config_file: DeepSpeed keeps fp32 masters, and no code of the program names it.
     bool launches_deepspeed() const {
-        constexpr std::array<std::string_view, 3> kGiven{"deepspeed_config_file", "zero_stage",
-                                                         "use_deepspeed"};
-        return context_.project.is_given && std::ranges::any_of(kGiven, context_.project.is_given);
+        return is_given({"deepspeed_config_file", "zero_stage", "use_deepspeed"});
+    }
+
+    bool is_given(std::initializer_list<std::string_view> options) const {
+        return context_.project.is_given && std::ranges::any_of(options, context_.project.is_given);
     }
 
     // Whether what is added is computed from `p.grad`.
