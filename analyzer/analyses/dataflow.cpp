@@ -80,6 +80,8 @@ bool are_of_adapters(const Function& f, const Operand& parameters) {
 
 bool indexes(const Call& call) { return leaf(call.name.str()) == "__getitem__" && !call.args.empty(); }
 
+bool reads_entry(const Call& call) { return indexes(call) && call.args.size() == 2; }
+
 bool makes_random_numbers(const Call& call) {
     constexpr std::array<std::string_view, 4> kRandom{"torch.rand", "torch.randn", "torch.randint",
                                                       "torch.normal"};

@@ -31,6 +31,8 @@ const Call* origin(const Function&, const Operand&, const CallTest&);
 
 // x[i]
 bool indexes(const Call&);
+// ... with one index: the arguments are the container and the index.
+bool reads_entry(const Call&);
 
 // torch.randn(4, 18)
 bool makes_random_numbers(const Call&);

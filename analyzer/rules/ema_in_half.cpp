@@ -22,6 +22,7 @@
 #include "analyzer/analyses/dataflow.hpp"
 #include "analyzer/analyses/module_dtypes.hpp"
 #include "analyzer/analyses/numbers.hpp"
+#include "analyzer/analyses/optimizer_options.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/region/calls.hpp"
 #include "analyzer/region/classes.hpp"
@@ -60,8 +61,6 @@ std::string_view tensor_named(const Operand& o) {
     if (name.ends_with(".data")) name.remove_suffix(std::string_view(".data").size());
     return name;
 }
-
-bool reads_entry(const Call& call) { return indexes(call) && call.args.size() == 2; }
 
 // `x` of x.clone() and x.detach().clone()
 const Operand& copied(const Function& f, const Operand& value) {
@@ -149,28 +148,13 @@ private:
         return passed(*outer, static_cast<std::int32_t>(param - outer->params.begin()), keeps);
     }
 
-    // group["beta2"], and `beta2` of `beta1, beta2 = group["betas"]`, in a method of an optimizer: of the defaults
-    // that its constructor gives.
+    // Of the defaults that an optimizer's constructor gives.
     Factor of_option(const Function& f, const Operand& operand, bool keeps, int left) const {
-        const Call* read = call_of(f, operand);
-        std::optional<std::size_t> item;
-        if (!read && operand.param == kNone)
-            for (const Call& call : f.calls)
-                if (const auto at = place_in(call.result.name.str(), operand.name.str())) {
-                    read = &call;
-                    item = at;
-                }
-        const std::string_view key = read && reads_entry(*read) ? spelled(read->args[1]) : "";
-        if (key.empty() || f.parent_class.empty()) return {};
-        if (classes_.library_base(f.parent_class, "Optimizer").empty()) return {};
-        const Function* init = classes_.method(f.parent_class, "__init__");
-        for (const Call& call : init ? std::span(init->calls) : std::span<const Call>()) {
-            const Operand* given = leaf(call.name.str()) == "dict" ? keyword_argument(call, key) : nullptr;
-            if (given)
-                return {item ? item_of(*init, *given, *item) : factor(*init, *given, keeps, left - 1).value,
-                        true};
-        }
-        return {};
+        const OptimizerOption option = optimizer_option(classes_, f, operand);
+        if (!option.given) return {};
+        return {option.item ? item_of(*option.init, *option.given, *option.item)
+                            : factor(*option.init, *option.given, keeps, left - 1).value,
+                true};
     }
 
     // An item of the parameter's default, such as (0.9, 0.999).
@@ -189,20 +173,6 @@ private:
         Operand number;
         number.constant = Symbol(text);
         return number_of(number);
-    }
-
-    // 1 for "beta2" in "beta1, beta2".
-    static std::optional<std::size_t> place_in(std::string_view names, std::string_view name) {
-        if (names.find(',') == std::string_view::npos || name.empty()) return {};
-        for (std::size_t at = 0; !names.empty(); ++at) {
-            const std::size_t comma = names.find(',');
-            std::string_view one = names.substr(0, comma);
-            while (one.starts_with(' ') || one.starts_with('(')) one.remove_prefix(1);
-            while (one.ends_with(' ') || one.ends_with(')')) one.remove_suffix(1);
-            if (one == name) return at;
-            names.remove_prefix(comma == std::string_view::npos ? names.size() : comma + 1);
-        }
-        return {};
     }
 
     Factor passed(const Function& f, std::int32_t param, bool keeps) const {
@@ -364,7 +334,8 @@ private:
 // dtype=torch.bfloat16); and self.shadow[name], which another method of the class fills.
 class Entries {
 public:
-    Entries(const Classes& classes, ModuleDTypes& modules) : classes_(classes), modules_(modules) {}
+    Entries(const RuleContext& context, ModuleDTypes& modules)
+        : context_(context), classes_(classes_of(context)), modules_(modules) {}
 
     // The dtype that all have with which it is filled; `update` does not fill it.
     TensorDType of(const Function& f, const Call& read, const Call& update) {
@@ -410,6 +381,7 @@ private:
     void add(const Function& f, const Operand& value, const Call& at) {
         TensorDType found = modules_.of_tensor(f, copied(f, value), at);
         if (found.dtype == DType::unknown) found = of_optional(f, copied(f, value));
+        if (found.dtype == DType::unknown) found = of_option(f, copied(f, value));
         if (count_++ == 0)
             common_ = std::move(found);
         else if (found.dtype != common_.dtype)
@@ -430,6 +402,14 @@ private:
         return none();
     }
 
+    // torch.zeros_like(p, dtype=group["variance_dtype"])
+    TensorDType of_option(const Function& f, const Operand& value) const {
+        const Call* made = call_of(f, value);
+        const Operand* dtype = made ? keyword_argument(*made, "dtype") : nullptr;
+        return dtype ? low_dtype_of_option(context_, f, *dtype) : none();
+    }
+
+    const RuleContext& context_;
     const Classes& classes_;
     ModuleDTypes& modules_;
     TensorDType common_ = none();
@@ -470,14 +450,14 @@ TensorDType dtype_of(const RuleContext& context, ModuleDTypes& modules, const Fu
     if (average.is_list) return modules.of_list(f, *average.target, call);
     const Call* read = call_of(f, *average.target);
     if (read && reads_entry(*read)) {
-        TensorDType held = Entries(classes_of(context), modules).of(f, *read, call);
+        TensorDType held = Entries(context, modules).of(f, *read, call);
         if (held.dtype != DType::unknown) return held;
     }
     // try: average = averages[name], except KeyError: another value of that name
     const bool chosen = !read && average.target->param == kNone && !average.target->name.empty();
     for (const Call& other : chosen ? std::span(f.calls) : std::span<const Call>()) {
         if (other.result.name != average.target->name || !reads_entry(other)) continue;
-        TensorDType held = Entries(classes_of(context), modules).of(f, other, call);
+        TensorDType held = Entries(context, modules).of(f, other, call);
         held.proven = false;
         if (is_low_precision(held.dtype)) return held;
     }
