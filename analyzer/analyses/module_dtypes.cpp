@@ -20,9 +20,6 @@
 namespace mp::lint {
 namespace {
 
-// Calls, callers and attributes that are followed from one place, in all.
-constexpr int kFarthest = 8;
-
 ModuleDType make(DType dtype, bool proven = false, std::vector<Note> chain = {}) {
     ModuleDType made;
     made.dtype = dtype;
@@ -119,67 +116,6 @@ ModuleDType ModuleDTypes::of_module(const Function& f, const Operand& module, co
     return state(f, module, static_cast<std::size_t>(index_of(f, at)), kFarthest);
 }
 
-// Whether the class registers this attribute as a parameter or a buffer: a cast of the module changes it.
-bool ModuleDTypes::is_member(const Function& f, const Operand& tensor) {
-    if (f.parent_class.empty() || !is_attribute_of_self(tensor)) return false;
-    const auto [entry, is_new] = members_.try_emplace(f.parent_class);
-    std::unordered_set<Symbol>& members = entry->second;
-    if (is_new)
-        for (const Function* method : classes_.methods(f.parent_class))
-            for (const Call& call : method->calls) {
-                const std::string_view name = leaf(call.name.str());
-                if (name == "register_buffer" && call.args.size() >= 2)
-                    members.emplace("self." + std::string(spelled(call.args[1])));
-                if (name == "Parameter" && call.result.name.str().starts_with("self."))
-                    members.insert(call.result.name);
-            }
-    return members.contains(tensor.name);
-}
-
-TensorDType ModuleDTypes::of_member(const Function& f, const Operand& tensor) {
-    if (!is_member(f, tensor) || f.params.empty()) return unknown();
-    TensorDType owner = state(f, parameter(f, 0), 0, kFarthest);
-    owner.proven = false;  // it may have been cast by itself
-    return is_low_precision(owner.dtype) ? owner : unknown();
-}
-
-TensorDType ModuleDTypes::of_list(const Function& f, const Operand& list, const Call& at) {
-    if (list.dtype != DType::unknown) return tensors_.of(f, list);
-    const Call* made = call_of(f, list);
-    if (made && made->kind == CallKind::constructor && made->args.size() == 1)
-        return of_tensor(f, made->args.front(), *made);
-    const std::vector<ListedModule> sources = modules_in(context_, f, list);
-    if (sources.size() != 1) return unknown();
-    return of_module(*sources[0].function, *sources[0].module,
-                     sources[0].function == &f ? at : *sources[0].at);
-}
-
-TensorDType ModuleDTypes::of_tensor(const Function& f, const Operand& tensor, const Call& at) {
-    if (is_member(f, tensor)) {
-        ModuleDType owner = of_module(f, parameter(f, 0), at);
-        if (is_low_precision(owner.dtype)) return owner;
-    }
-    TensorDType found = tensors_.of(f, tensor);
-    if (found.dtype != DType::unknown) return found;
-    const Call* listing = listing_of(f, tensor);
-    if (!listing) return of_passed_list(f, tensor);
-    if (listing->args.empty()) return found;
-    const Operand* module = &listing->args.front();
-    if (const Call* state = call_of(f, *module); state && leaf(state->name.str()) == "state_dict")
-        module = &state->args.front();
-    return of_module(f, *module, at);
-}
-
-// `p` of `for p in params`, where callers pass the list of tensors.
-TensorDType ModuleDTypes::of_passed_list(const Function& f, const Operand& tensor) {
-    const auto list = list_of(f, tensor);
-    if (!list || list->param == kNone) return unknown();
-    return first_low_passed(f, list->param,
-                            [&](const Function& caller, const Operand& argument, const Call& call) {
-                                return of_list(caller, argument, call);
-                            });
-}
-
 // Gives `take` what each caller passes for a parameter, the program's own callers first, until it returns true.
 // `of` says what one argument is.
 template <typename Of, typename Take>
@@ -195,8 +131,7 @@ void ModuleDTypes::for_each_passed(const Function& f, std::int32_t param, Of of,
     }
 }
 
-template <typename Of>
-TensorDType ModuleDTypes::first_low_passed(const Function& f, std::int32_t param, Of of) {
+TensorDType ModuleDTypes::first_low_passed(const Function& f, std::int32_t param, const PassedDType& of) {
     TensorDType low = unknown();
     for_each_passed(f, param, of, [&](TensorDType found) {
         if (is_low_precision(found.dtype)) low = std::move(found);

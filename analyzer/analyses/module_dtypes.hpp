@@ -10,6 +10,7 @@
 #include <tuple>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "analyzer/analyses/context.hpp"
@@ -52,16 +53,20 @@ public:
     TensorDTypes& tensors() { return tensors_; }
 
 private:
+    static constexpr int kFarthest =
+        8;  // calls, callers and attributes that are followed from one place, in all
     // By function, and name or parameter of the module.
     using Answers = std::map<std::tuple<const Function*, Symbol, std::int32_t>, ModuleDType>;
     template <typename Find>
     ModuleDType once(Answers&, const Function&, const Operand& module, Find);
     bool is_member(const Function&, const Operand& tensor);
-    TensorDType of_passed_list(const Function&, const Operand& tensor);
+    TensorDType of_item(const Function&, const Operand& tensor);
+    TensorDType of_passed(const Function&, std::int32_t param);
     template <typename Of, typename Take>
     void for_each_passed(const Function&, std::int32_t param, Of, Take);
-    template <typename Of>
-    TensorDType first_low_passed(const Function&, std::int32_t param, Of);
+    // What a caller passes for a parameter.
+    using PassedDType = std::function<TensorDType(const Function& caller, const Operand&, const Call&)>;
+    TensorDType first_low_passed(const Function&, std::int32_t param, const PassedDType&);
     ModuleDType state(const Function&, const Operand& module, std::size_t before, int left);
     ModuleDType of_branches(const Function&, Symbol name, std::size_t before, int left);
     ModuleDType last_event(const Function&, const Operand& module, std::size_t first, std::size_t before,
@@ -95,6 +100,7 @@ private:
     std::unordered_map<Symbol, std::unordered_set<Symbol>> members_;   // tensors of modules, by class
     Answers after_;                                                    // what functions leave of modules
     Answers outside_;  // what parameters and attributes are when a function begins
+    std::map<std::pair<const Function*, std::int32_t>, TensorDType> passed_;  // tensors that callers pass
 };
 
 }  // namespace mp::lint

@@ -21,16 +21,10 @@ constexpr int kLongest = 16;
 
 constexpr std::string_view kNext = "?.__next__";
 
-// `p` of `p.data`, `p.grad`, `p.detach()` and `p`: all have its dtype.
+// The call that gave `p` to the function, of `p.data`, `p.grad`, `p.detach().clone()` and `p`: all have its dtype.
 const Call* member_of(const Function& f, const Operand& tensor) {
-    constexpr std::array<std::string_view, 5> kSame{"detach", "data", "contiguous", "cuda", "cpu"};
-    const Operand* at = &tensor;
-    for (int step = 0; step < kFarthest; ++step) {
-        const Call* call = call_of(f, *at);
-        if (call && call->name.str() == kNext) return call;
-        if (!call || call->args.empty() || !any_of(leaf(call->name.str()), kSame)) break;
-        at = &call->args.front();
-    }
+    const Operand* const at = &same_tensor(f, tensor);
+    if (const Call* call = call_of(f, *at); call && call->name.str() == kNext) return call;
     std::string_view name = at->name.str();
     if (!name.ends_with(".data") && !name.ends_with(".grad")) return nullptr;
     name.remove_suffix(std::string_view(".data").size());
@@ -116,6 +110,17 @@ void find_modules(const RuleContext& context, const Function& f, const Operand& 
 }
 
 }  // namespace
+
+const Operand& same_tensor(const Function& f, const Operand& tensor) {
+    constexpr std::array<std::string_view, 6> kSame{"detach", "data", "contiguous", "cuda", "cpu", "clone"};
+    const Operand* at = &tensor;
+    for (int step = 0; step < kFarthest; ++step) {
+        const Call* call = call_of(f, *at);
+        if (!call || call->args.empty() || !any_of(leaf(call->name.str()), kSame)) break;
+        at = &call->args.front();
+    }
+    return *at;
+}
 
 bool is_same(const Operand& a, const Operand& b) {
     return (!a.name.empty() && a.name == b.name) || (a.param != kNone && a.param == b.param);

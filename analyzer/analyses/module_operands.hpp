@@ -34,6 +34,8 @@ bool lists_parts(std::string_view method);
 // `part` of `for part in net.modules()`
 bool is_part_in_loop(const Function&, const Operand& part, const Operand& module);
 
+// `p` of `p.detach().clone()`: it has the same dtype.
+const Operand& same_tensor(const Function&, const Operand& tensor);
 // The call that lists the tensors of a module (parameters(), named_buffers(), values() of a state_dict()), of
 // which the operand is one: `p`, `p.data` or `p.detach()` in a loop over them. nullptr for every other value.
 const Call* listing_of(const Function&, const Operand& tensor);

@@ -61,8 +61,8 @@ TensorDType low_dtype_of_option(const RuleContext& context, const Function& f, c
     if (!option.given || option.item || option.given->param == kNone) return found;
     const Function& init = *option.init;
     const auto param = static_cast<std::size_t>(option.given->param);
-    const DType otherwise = param < init.params.size() ? dtype_named(init.params[param].constant.str())
-                                                       : DType::unknown;
+    const DType otherwise =
+        param < init.params.size() ? dtype_named(init.params[param].constant.str()) : DType::unknown;
     const std::vector<const Call*> callers = callers_by_weight(context, init);
     if (callers.empty() && context.project.is_package && is_low_precision(otherwise)) found.dtype = otherwise;
     for (const Call* call : callers) {

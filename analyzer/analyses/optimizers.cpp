@@ -65,16 +65,19 @@ bool keeps_rest(const Call& call) {
     });
 }
 
+bool may_keep_rest(const Function& method) {
+    return std::ranges::any_of(method.calls, [&](const Call& call) { return may_keep_rest(method, call); });
+}
+
 OwnOptimizers::OwnOptimizers(const Classes& classes) {
     for (const Symbol name : classes.all()) {
         if (is_hf_trainer(classes.library_base(name).str())) trainers_.insert(name.str());
         if (classes.library_base(name, "Optimizer").empty()) continue;
         bool writes = false, may_keep = false;
-        for (const Function* method : classes.methods(name))
-            for (const Call& call : method->calls) {
-                writes = writes || writes_in_place(call);
-                may_keep = may_keep || may_keep_rest(*method, call);
-            }
+        for (const Function* method : classes.methods(name)) {
+            writes = writes || std::ranges::any_of(method->calls, writes_in_place);
+            may_keep = may_keep || may_keep_rest(*method);
+        }
         if (writes && !may_keep) optimizers_.insert(name.str());
     }
 }

@@ -20,6 +20,9 @@ bool may_make_optimizer(std::string_view name);
 // use_kahan_summation=True)
 bool keeps_rest(const Call&);
 
+// Whether a call of the function may keep what rounding loses: an fp32 copy, random bits, a compensation.
+bool may_keep_rest(const Function&);
+
 // The program's own trainers, and its optimizers that write the parameters in place and do nothing that would keep
 // what the rounding loses: no fp32 copy, no random bits, no compensation.
 class OwnOptimizers {

@@ -274,7 +274,8 @@ public:
     void by_hand(const Function& f, const Call& call) {
         if (!call.in_place || call.args.size() < 2 || !is_python(f)) return;
         const Operand& weight = call.args.front();
-        if (leaf(weight.name.str()) == "grad" || !takes_part(f, call, "grad")) return;
+        if (leaf(weight.name.str()) == "grad" || !adds_gradient(f, call)) return;
+        if (may_keep_rest(f) || is_copied_before(f, call)) return;
         ModuleDType found;
         static_cast<TensorDType&>(found) = modules_.of_tensor(f, weight, call);
         report(f, call, found, weight, "this step", Severity::warning);
@@ -290,12 +291,36 @@ private:
         return context_.project.is_given && std::ranges::any_of(options, context_.project.is_given);
     }
 
-    // Whether what is added is computed from `p.grad`.
-    static bool takes_part(const Function& f, const Call& call, std::string_view part) {
-        return std::any_of(call.args.begin() + 1, call.args.end(), [&](const Operand& added) {
-            return derives_from(f, added, [&](const Operand& o) {
-                return o.name.str().find('.') != std::string_view::npos && leaf(o.name.str()) == part;
+    // before = p.clone(); p.add_(step); rest.add_(before.sub_(p)): what the rounding loses is computed.
+    static bool is_copied_before(const Function& f, const Call& update) {
+        const Operand& weight = same_tensor(f, update.args.front());
+        return std::any_of(f.calls.data(), &update, [&](const Call& call) {
+            return leaf(call.name.str()) == "clone" && !call.args.empty() &&
+                   is_same(same_tensor(f, call.args.front()), weight);
+        });
+    }
+
+    // `p.grad`, `p.grad.data`, and `grad` after grad = p.grad.data, which no call made
+    static bool is_gradient(const Operand& o) {
+        std::string_view name = o.name.str();
+        if (name == "grad") return o.call == kNone && o.param == kNone;
+        if (name.ends_with(".data")) name.remove_suffix(std::string_view(".data").size());
+        return name.ends_with(".grad");
+    }
+
+    // Whether what is added is computed from a gradient, or from a moment that the function updates with one.
+    static bool adds_gradient(const Function& f, const Call& call) {
+        const auto is_moment = [&](const Operand& o) {
+            return !o.name.empty() && std::ranges::any_of(f.calls, [&](const Call& update) {
+                return update.in_place && &update < &call && !update.args.empty() &&
+                       update.args.front().name == o.name &&
+                       std::any_of(
+                           update.args.begin() + 1, update.args.end(),
+                           [&](const Operand& part) { return derives_from(f, part, is_gradient); });
             });
+        };
+        return std::any_of(call.args.begin() + 1, call.args.end(), [&](const Operand& added) {
+            return derives_from(f, added, [&](const Operand& o) { return is_gradient(o) || is_moment(o); });
         });
     }
 
