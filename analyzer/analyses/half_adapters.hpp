@@ -1,6 +1,7 @@
 #pragma once
 
-// Adapters (peft) whose weights are half: the module was cast or loaded so before it got them, or their layers are cast.
+// Adapters (peft) whose weights are half: the module was cast or loaded so before it got them, or their layers are
+// cast.
 
 #include <string>
 #include <vector>

@@ -85,6 +85,22 @@ bool is_table(const Function& f, const Operand& value) {
     return false;
 }
 
+// The function of the program that makes the table: self.compute_frequencies(), frequencies_of(dim).
+const Function* maker_of_table(const Program& program, const Function& f, const Operand& value) {
+    const Call* call = producer(f, value);
+    const Function* callee = call ? program.definition(call->callee) : nullptr;
+    const auto returns_table = [&](const Operand& returned) { return is_table(*callee, returned); };
+    return callee && std::ranges::any_of(callee->returned, returns_table) ? callee : nullptr;
+}
+
+// Another method of the class makes the table again, where the buffer is no longer fp32.
+bool makes_again(const Program& program, const Function& made_in, const Function& maker) {
+    return std::ranges::any_of(program.callers(maker.usr), [&](const Call* call) {
+        const Function* caller = program.owner(*call);
+        return caller && caller != &made_in && caller->parent_class == made_in.parent_class;
+    });
+}
+
 bool is_integer_or_low(const Operand& value) {
     return value.dtype != DType::unknown && !is_wide(value.dtype);
 }
@@ -169,7 +185,11 @@ void check_buffer(const RuleContext& context, const Modules& modules, const Func
     const Operand* name = argument(call, 0, "name");
     const Operand* value = argument(call, 1, "tensor");
     if (!name || !value || spelled(*name).empty() || is_integer_or_low(*value)) return;
-    if (!is_table(f, *value) || modules.overrides_casts(f.parent_class)) return;
+    if (!is_table(f, *value)) {
+        const Function* maker = maker_of_table(context.program, f, *value);
+        if (!maker || makes_again(context.program, f, *maker)) return;
+    }
+    if (modules.overrides_casts(f.parent_class)) return;
     const Uses uses = modules.uses(f, attribute_of(*name));
     if (uses.remade || (uses.asked && !uses.read) || modules.keeps_fp32(f, spelled(*name))) return;
     std::vector<Note> notes = modules.cast_by_program(f);
