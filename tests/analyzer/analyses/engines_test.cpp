@@ -87,6 +87,26 @@ TEST_F(Engines, FsdpPolicyKnowsWhetherItIsUsed) {
     EXPECT_EQ(used[0].used, Switch::on);
 }
 
+TEST_F(Engines, TheCommandLineGivesTheSettingsOfATrainer) {
+    const auto unit = parse_facts(
+        "unit t.py language=python\n  func 1:1 t.f kind=python\n"
+        "    call 2:5 transformers.HfArgumentParser.parse_args_into_dataclasses kind=method\n"
+        "    call 2:9 ?.__getitem__ kind=op args=[{other call=0} {int64 constant=1}] "
+        "result.name=training_args\n"
+        "    call 3:5 transformers.Trainer kind=constructor args=[{module name=m keyword=model} {other "
+        "call=1 "
+        "name=training_args keyword=args}]\n"
+        "    call 4:5 transformers.Trainer kind=constructor args=[{module name=m keyword=model} {other "
+        "name=others keyword=args}]\n");
+    ASSERT_TRUE(unit.has_value());
+    const Function& f = unit->functions.front();
+    const auto made = plain_trainer(f, f.calls[2]);
+    ASSERT_TRUE(made.has_value());
+    EXPECT_TRUE(made->is_parsed);
+    EXPECT_EQ(made->settings, &f.calls[0]);
+    EXPECT_FALSE(plain_trainer(f, f.calls[3]).has_value());
+}
+
 TEST_F(Engines, TrainingArgumentsWithoutHalfAreFp32) {
     const auto found =
         of("call 3:5 transformers.TrainingArguments kind=constructor args=[{constant=\"'out'\"}]\n");

@@ -173,6 +173,48 @@ TEST(ModuleDTypes, ACastNamesTheCallThatPassesItsDType) {
         found[0].notes, [](const Note& note) { return note.text == "passed here" && note.span.line == 11; }));
 }
 
+// A call that names fp32 does not get the half that other callers ask for.
+TEST(ModuleDTypes, ACallThatNamesFp32GetsIt) {
+    const auto made_by = [](const std::string& argument) {
+        return function(
+                   1, "t.load", "{other name=dtype}",
+                   "    call 2:5 transformers.AutoModel.from_pretrained args=[{constant='x'} {other param=0 "
+                   "name=dtype keyword=dtype}] result.shape=module\n"
+                   "    return module call=0\n") +
+               function(10, "t.f", "",
+                        "    call 11:5 t.load callee=t.load args=[" + argument +
+                            "] result.shape=other result.name=net\n" + optimizer(12, "call=0 name=net", 1)) +
+               function(20, "t.g", "",
+                        "    call 21:5 t.load callee=t.load args=[{bf16 dtype constant=torch.bfloat16}]\n");
+    };
+    EXPECT_THAT(mp501(made_by("{bf16 dtype constant=torch.bfloat16}")), ::testing::SizeIs(1));
+    EXPECT_THAT(mp501(made_by("{fp32 dtype constant=torch.float32}")), ::testing::IsEmpty());
+}
+
+// p.data.add_(p.grad) in a method that is given each item of a list which the constructor keeps.
+TEST(ModuleDTypes, ATensorIsAnItemOfAKeptListThatACallerPasses) {
+    const auto step = [](const std::string& more) {
+        return method(
+                   1, "__init__", "{other name=model}",
+                   cast(2, "param=1 name=model") +
+                       "    call 3:9 ?.parameters kind=method args=[{other param=1 name=model}]\n"
+                       "    call 3:5 list args=[{other call=1}] result.shape=other result.name=self.params\n"
+                       "    setting 1:5 self.params value.shape=other value.call=2\n") +
+               "  func 10:5 t.Trainer.step kind=python parent_class=t.Trainer params=[{object name=self}] "
+               "aliases=[{name=p of=self.params item}]\n"
+               "    call 11:5 t.Trainer.one kind=method callee=t.Trainer.one args=[{object param=0 "
+               "name=self} "
+               "{other name=p}]\n" +
+               method(20, "one", "{other name=w}",
+                      more +
+                          "    call 22:5 ?.add_ kind=method op=add args=[{other name=w.data} {other "
+                          "name=w.grad}] in_place\n");
+    };
+    EXPECT_THAT(mp501(step("")), ::testing::SizeIs(1));
+    EXPECT_THAT(mp501(step("    call 21:5 ?.clone kind=method args=[{other name=w.data}]\n")),
+                ::testing::IsEmpty());
+}
+
 TEST(ModuleDTypes, CheckpointDecides) {
     const auto loaded = [](const std::string& dtype) {
         return function(
