@@ -210,19 +210,33 @@ bool only_runs(const Function& f) {
     return calls("eval") && !calls("train") && !calls("backward");
 }
 
-bool only_serves_inference(const Program& program, const Function& f) {
-    constexpr std::array<std::string_view, 4> kTrains{"backward", "fit", "train", "training_step"};
-    const auto callers = closure({&f}, [&](const Function& at, const auto& add) {
+namespace {
+
+std::unordered_set<const Function*> with_callers(const Program& program, const Function& f) {
+    return closure({&f}, [&](const Function& at, const auto& add) {
         for (const Call* call : program.callers(at.usr)) add(program.owner(*call));
     });
-    const auto run = functions_run_by(program, callers);
+}
+
+bool any_trains(const Program& program, const std::unordered_set<const Function*>& starts) {
+    constexpr std::array<std::string_view, 4> kTrains{"backward", "fit", "train", "training_step"};
     const auto trains = [&](const Call& call) {
         const bool sets_mode = !call.args.empty() && call.args[0].shape == Shape::module;  // net.train(False)
         return any_of(leaf(call.name.str()), kTrains) && !sets_mode;
     };
-    return callers.size() > 1 && std::ranges::none_of(run, [&](const Function* at) {
-               return std::ranges::any_of(at->calls, trains);
-           });
+    return std::ranges::any_of(functions_run_by(program, starts),
+                               [&](const Function* at) { return std::ranges::any_of(at->calls, trains); });
+}
+
+}  // namespace
+
+bool is_run_in_training(const Program& program, const Function& f) {
+    return any_trains(program, with_callers(program, f));
+}
+
+bool only_serves_inference(const Program& program, const Function& f) {
+    const auto callers = with_callers(program, f);
+    return callers.size() > 1 && !any_trains(program, callers);
 }
 
 std::string_view name_of(EngineKind kind) {

@@ -72,6 +72,8 @@ bool only_predicts(const Function&, const Call& trainer);
 
 // A function that sets its model to eval() and never to train() runs it, whatever trains elsewhere.
 bool only_runs(const Function&);
+// Something that calls the function, or that runs from there, trains.
+bool is_run_in_training(const Program&, const Function&);
 // Nothing that calls the function, and nothing that runs from there, trains. False where no call is known.
 bool only_serves_inference(const Program&, const Function&);
 

@@ -94,7 +94,7 @@ private:
         const Call* settings = adds.args.size() == 2 ? call_of(f, adds.args[1]) : nullptr;
         if (!settings || !is_within(settings->name.str(), "peft")) return;
         ModuleDType found = modules_.of_module(f, adds.args.front(), adds);
-        if (!is_low_precision(found.dtype) || only_serves_inference(context_.program, f)) return;
+        if (!is_low_precision(found.dtype) || !is_run_in_training(context_.program, f)) return;
         if (upcast_after(f, adds) || callers_upcast(f, kFarthest)) return;
         found_.push_back({&f, adds.span, "the adapter is made in " + named(found.dtype), found.dtype,
                           std::move(found.chain)});
