@@ -152,9 +152,25 @@ private:
     Factor of_option(const Function& f, const Operand& operand, bool keeps, int left) const {
         const OptimizerOption option = optimizer_option(classes_, f, operand);
         if (!option.given) return {};
-        return {option.item ? item_of(*option.init, *option.given, *option.item)
+        return {option.item ? passed_item(*option.init, *option.given, *option.item)
                             : factor(*option.init, *option.given, keeps, left - 1).value,
                 true};
+    }
+
+    // Of the pairs that callers pass or leave to the default, the item that keeps most counts.
+    std::optional<double> passed_item(const Function& init, const Operand& pair, std::size_t item) const {
+        const auto callers = program_.callers(init.usr);
+        if (callers.empty()) return item_of(init, pair, item);
+        std::optional<double> most;
+        for (const Call* call : callers) {
+            const Function* caller = program_.owner(*call);
+            const Operand* given = argument_for(*call, init, pair.param);
+            const Call* display = caller && given ? call_of(*caller, *given) : nullptr;
+            const Operand* part = display ? item_of_display(*display, item) : nullptr;
+            const auto value = given ? (part ? number_of(*part) : std::nullopt) : item_of(init, pair, item);
+            if (value && (!most || *value > *most)) most = value;
+        }
+        return most;
     }
 
     // An item of the parameter's default, such as (0.9, 0.999).
