@@ -369,7 +369,7 @@ private:
         for (const Values::Candidate& candidate : all) {
             const Function* body = body_of(candidate);
             if (!body) continue;
-            if (all.size() > 1 ||
+            if (all.size() > 1 || candidate.is_open ||
                 (!candidate.is_object && !body->parent_class.empty() && names_.function(candidate.name))) {
                 call.lambdas.push_back(body->usr);
                 continue;

@@ -37,6 +37,7 @@ public:
     struct Candidate {
         Symbol name;
         bool is_object = false;
+        bool is_open = false;  // another branch gives what is not known
         friend bool operator==(const Candidate&, const Candidate&) = default;
     };
 
@@ -135,6 +136,9 @@ private:
         std::vector<const Call*> calls;
     };
     Made made_for_self(Symbol in_class, Symbol attribute) const;
+    bool add_branches(const Function&, Symbol name, std::uint32_t before_line, std::vector<Candidate>& out,
+                      int depth);
+    bool add_global(const Function&, const Operand&, std::vector<Candidate>& out, int depth);
     bool add_held(const Function&, const Operand&, std::vector<Candidate>& out, int depth);
     bool add_passed_items(const Function&, std::int32_t param, std::vector<Candidate>& out, int depth);
     bool add_contents(const Function&, const Call& made, std::vector<Candidate>& out, int depth);

@@ -52,7 +52,8 @@ bool Values::add_callees(const Function& f, const Operand& o, std::vector<Candid
             return true;
         }
         const Place place = place_of(f, o.refers);
-        return place.operand && add_callees(*place.function, *place.operand, out, depth + 1);
+        if (!place.operand) return add_global(f, o, out, depth + 1);
+        return add_callees(*place.function, *place.operand, out, depth + 1);
     }
     if (const Call* call = call_of(f, o)) {
         if (reads_item(*call) || is_next(*call)) return add_items(f, call->args[0], out, depth + 1);
@@ -118,7 +119,41 @@ Values::Made Values::made_for_self(Symbol in_class, Symbol attribute) const {
     return found;
 }
 
-// An attribute of self, and the variable of a loop over a container.
+// `model` after `if deep: model = Deep()`, `else: model = timm.create_model(name)`: what is known of the branches.
+bool Values::add_branches(const Function& f, Symbol name, std::uint32_t before_line,
+                          std::vector<Candidate>& out, int depth) {
+    std::vector<Candidate> known;
+    bool all_known = true;
+    for (std::size_t i = 0; i < f.calls.size(); ++i) {
+        const Call& made = f.calls[i];
+        if (made.result.name != name || made.in_place || made.span.line >= before_line) continue;
+        Operand one;
+        one.call = static_cast<std::int32_t>(i);
+        const std::size_t before = known.size();
+        if (add_callees(f, one, known, depth)) continue;
+        known.resize(before);
+        all_known = false;
+    }
+    for (Candidate& candidate : known) {
+        candidate.is_open |= !all_known;
+        out.push_back(candidate);
+    }
+    return !known.empty();
+}
+
+// The same of a variable of a module: "train.model".
+bool Values::add_global(const Function& f, const Operand& o, std::vector<Candidate>& out, int depth) {
+    const std::string_view name = o.refers.str();
+    if (name.find_first_of("#@") == 0 || name.find('.') == name.npos) return false;
+    const Symbol module(std::string(mp::lint::package_of(name)).append(".<module>"));
+    const Function* const statements = names_.function(module);
+    if (!statements) return false;
+    const bool is_inside = statements == &f && o.span.known();
+    return add_branches(*statements, Symbol(leaf(name)), is_inside ? o.span.line : ~std::uint32_t{0}, out,
+                        depth);
+}
+
+// An attribute of self, the variable of a loop over a container, and one that branches give a value.
 bool Values::add_held(const Function& f, const Operand& o, std::vector<Candidate>& out, int depth) {
     if (is_attribute_of_self(o)) {
         const auto [init, value] = names_.classes().kept(f.parent_class, o.name);
@@ -139,7 +174,7 @@ bool Values::add_held(const Function& f, const Operand& o, std::vector<Candidate
         if (alias.of.empty() || !add_items(f, container, out, depth)) return false;
         any = true;
     }
-    return any;
+    return any || (o.span.known() && add_branches(f, o.name, o.span.line, out, depth));
 }
 
 // getattr(torch.optim, args.optimizer)

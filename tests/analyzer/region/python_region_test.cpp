@@ -299,6 +299,29 @@ TEST(PythonRegion, AGeneratorMadeAManagerOpensForItsCaller) {
     EXPECT_EQ(states(linked({caller("true")}), "a.f", 4), "off");
 }
 
+// if deep: net = Net(), else: net = timm.create_model(name); net = net.cuda(); net(x)
+TEST(PythonRegion, EntersEachModuleThatABranchGivesAVariable) {
+    const auto state = [](std::string name, std::string used) {
+        const Program p = linked(
+            {"unit a.py language=python\n  func 1:1 a.<module> kind=python\n"
+             "    call 2:3 a.Net kind=constructor callee=a.Net.__init__ result.shape=module result.name=" +
+             name + "\n    call 3:3 timm.create_model result.shape=module result.name=" + name +
+             "\n    call 4:3 torch.nn.Module.cuda kind=method args=[{module " + used +
+             " span=4:3-6}] result.shape=module result.name=" + name +
+             "\n    call 5:3 torch.autocast kind=constructor args=[{constant=\"'cuda'\"}]\n"
+             "    call 5:3 torch.autocast.__enter__ kind=method args=[{object call=3} "
+             "{constant=\"'cuda'\"}]\n"
+             "    call 6:3 torch.nn.Module.forward kind=method args=[{module call=2}]\n"
+             "    call 7:3 torch.autocast.__exit__ kind=method args=[{object call=4}]\n"
+             "  func 9:1 a.Net.forward kind=python parent_class=a.Net bases=[torch.nn.Module]\n"
+             "    call 9:3 torch.exp\n"});
+        return states(p, "a.Net.forward", 0);
+    };
+    EXPECT_EQ(state("net", "name=net"), "on:fp16?");
+    EXPECT_EQ(state("net", "name=net refers=a.net"), "on:fp16?");
+    EXPECT_EQ(state("net", "name=other"), "off");
+}
+
 TEST(PythonRegion, SettersWorkAsInCpp) {
     const Program p =
         linked({python("    call 2:3 torch.set_autocast_enabled args=[{constant=true}]\n"
