@@ -47,7 +47,7 @@ Protocol::Protocol(const Program& program) : program_(program), roles_(program) 
 }
 
 void Protocol::find_scalers() {
-    const auto may = [this](std::string_view name) { return roles_.may_make_scaler(name); };
+    const auto may = [this](std::string_view name) { return roles_.is_scaler_class(name); };
     for_each_call(program_, may, [this](const Function& f, const Call& c) {
         if (roles_.makes_scaler(c)) scalers_.push_back({&f, &c, c.result.name, enabled_of(f, c)});
     });

@@ -319,8 +319,6 @@ bool Roles::is_scaler_class(std::string_view name) const {
            });
 }
 
-bool Roles::may_make_scaler(std::string_view name) const { return is_scaler_class(name); }
-
 bool Roles::makes_optimizer(const Call& call) const {
     return call.kind == CallKind::constructor && kind_of(call.name.str()) == ClassKind::optimizer;
 }

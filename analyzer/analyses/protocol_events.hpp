@@ -69,8 +69,8 @@ public:
     // The constructor of a scaler's class.
     bool makes_scaler(const Call&) const;
     bool makes_optimizer(const Call&) const;
-    // Whether a constructor of this name can make a scaler.
-    bool may_make_scaler(std::string_view name) const;
+    // Whether a constructor of this name makes a scaler.
+    bool is_scaler_class(std::string_view name) const;
     // The receiver of a method call is one.
     bool is_scaler(const Function&, const Call&) const;
     bool is_optimizer(const Function&, const Call&) const;
@@ -85,7 +85,6 @@ private:
     };
     using Key = std::uint64_t;  // file and last part of a receiver's name
 
-    bool is_scaler_class(std::string_view name) const;
     static Key key(const Function&, const Operand& receiver);
     const Name& name(Symbol) const;
     void learn(const Function&, const Call&);

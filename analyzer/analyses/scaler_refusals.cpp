@@ -35,13 +35,19 @@ Refusals::Refusals(const RuleContext& context) : protocol_(protocol_of(context))
         if (protocol_.mask(*f) & steps) look_at(*f);
 }
 
+std::vector<const MadeScaler*> Refusals::scalers_near(const Function& f) const {
+    const std::vector<Symbol>& files = protocol_.files_near(f);
+    std::vector<const MadeScaler*> near;
+    for (const MadeScaler& s : protocol_.scalers())
+        if (std::ranges::find(files, s.function->span.file) != files.end()) near.push_back(&s);
+    return near;
+}
+
 // Whether the scalers near the function scale, on CUDA.
 Switch Refusals::scales_on_cuda(const Function& f) const {
-    const std::vector<Symbol>& files = protocol_.files_near(f);
     Switch all = Switch::off;
-    for (const MadeScaler& s : protocol_.scalers()) {
-        if (std::ranges::find(files, s.function->span.file) == files.end()) continue;
-        const Switch here = s.enabled.always == Switch::on ? runs_on_cuda(*s.call) : Switch::off;
+    for (const MadeScaler* s : scalers_near(f)) {
+        const Switch here = s->enabled.always == Switch::on ? runs_on_cuda(*s->call) : Switch::off;
         if (here == Switch::off) return Switch::off;
         all = all == Switch::unknown ? all : here;
     }
@@ -50,14 +56,9 @@ Switch Refusals::scales_on_cuda(const Function& f) const {
 
 // GradScaler(enabled=False) steps as the optimizer alone does.
 bool Refusals::are_off(const Function& f) const {
-    const std::vector<Symbol>& files = protocol_.files_near(f);
-    bool is_any = false;
-    for (const MadeScaler& s : protocol_.scalers()) {
-        if (std::ranges::find(files, s.function->span.file) == files.end()) continue;
-        if (s.enabled.always != Switch::off) return false;
-        is_any = true;
-    }
-    return is_any;
+    const std::vector<const MadeScaler*> near = scalers_near(f);
+    return !near.empty() &&
+           std::ranges::all_of(near, [](const MadeScaler* s) { return s->enabled.always == Switch::off; });
 }
 
 std::optional<Refusal> Refusals::refusal_of(const Function& f, const Call& step, Symbol optimizer) {

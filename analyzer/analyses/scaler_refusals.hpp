@@ -12,6 +12,7 @@
 namespace mp::lint {
 
 class Protocol;
+struct MadeScaler;
 
 struct Refusal {
     const Function* function = nullptr;
@@ -33,6 +34,7 @@ public:
 private:
     void look_at(const Function&);
     std::optional<Refusal> refusal_of(const Function&, const Call& step, Symbol optimizer);
+    std::vector<const MadeScaler*> scalers_near(const Function&) const;
     Switch scales_on_cuda(const Function&) const;
     bool are_off(const Function&) const;
 
