@@ -35,6 +35,7 @@
 #include "analyzer/analyses/numbers.hpp"
 #include "analyzer/analyses/optimizers.hpp"
 #include "analyzer/analyses/program_options.hpp"
+#include "analyzer/analyses/protocol.hpp"
 #include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/scaler_refusals.hpp"
 #include "analyzer/analyses/support.hpp"
@@ -340,6 +341,10 @@ private:
             if (!found.proven || !is_proven_low(found.dtype)) return false;
             most = std::min(most, Severity::warning);
         }
+        // A trainer of another file prepares the optimizer.
+        const std::vector<Symbol>& near = protocol_of(context_).files_near(f);
+        if (std::ranges::any_of(near, [&](Symbol file) { return files_.has_accelerate(file); }))
+            most = std::min(most, Severity::warning);
         const bool is_auto = found.is_auto();
         Severity severity = found.proven ? error_if_proven(found.dtype) : Severity::warning;
         // dtype = torch.bfloat16 if device == "cuda" else torch.float32
