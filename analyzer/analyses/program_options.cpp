@@ -67,11 +67,16 @@ std::optional<double> default_number(const Function& body, const Definition& d) 
     return value ? figure_of(*value) : std::nullopt;
 }
 
+// torch.zeros(n, dtype=torch.float32): no value of an option "dtype".
+bool makes_array(const Call& call) {
+    return call.name.str().starts_with("torch.") || call.name.str().starts_with("numpy.");
+}
+
 // Whether the test holds of each value that the function gives the name: self.bits = 4, Config(bits=4), c["bits"] = 4.
 template <typename Test>
 bool all_given(const Function& f, std::string_view name, Test test) {
     const auto is_good = [&](const Call& call) {
-        const bool is_own = !has_options_of_its_own(leaf(call.name.str()));
+        const bool is_own = !has_options_of_its_own(leaf(call.name.str())) && !makes_array(call);
         const Operand* given = is_own ? keyword_argument(call, name) : nullptr;
         const bool by_name = leaf(call.name.str()) == "__setitem__" || leaf(call.name.str()) == "setattr";
         const bool stores = by_name && call.args.size() > 2 && spelled(call.args[1]) == name;
@@ -260,6 +265,7 @@ private:
             }
         for (const Parameter& p : f.params) {
             if (p.name.str() != name || (p.constant.empty() && p.refers.empty())) continue;
+            if (!wanted_.empty() && p.shape == Shape::dtype) continue;
             if (!is_off_default(p.constant.str())) return false;
             note(f.span);
         }
@@ -341,6 +347,12 @@ std::optional<SourceSpan> default_that_keeps_off(const RuleContext& context, con
                                                  const Operand& value) {
     if (!context.project.is_given || !is_python(f)) return std::nullopt;
     return Off(context).of_value(f, value);
+}
+
+std::optional<SourceSpan> default_other_than(const RuleContext& context, const Function& f,
+                                             const Operand& option, std::string_view wanted) {
+    if (!context.project.is_given || !is_python(f)) return std::nullopt;
+    return Off(context, wanted).of_value(f, option);
 }
 
 namespace {

@@ -34,6 +34,10 @@ std::optional<SourceSpan> option_off_by_default(const RuleContext&, const Functi
 Symbol open_setting(const Program&, const Function&, std::uint32_t block,
                     std::span<const std::uint32_t> others);
 
+// The default of an option whose value is not the wanted one, where no text of the project gives it that.
+std::optional<SourceSpan> default_other_than(const RuleContext&, const Function&, const Operand& option,
+                                             std::string_view wanted);
+
 // The default that keeps a value of a call off, where no text of the project turns it on: autocast(enabled=args.fp16),
 // and parser.add_argument("--fp16", action="store_true").
 std::optional<SourceSpan> default_that_keeps_off(const RuleContext&, const Function&, const Operand&);

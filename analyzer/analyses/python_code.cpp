@@ -270,7 +270,11 @@ CodeKind code_kind(std::string_view path) {
                                                      "sanity", "tester", "smoke"};
     constexpr std::array<std::string_view, 4> kTrains{"train", "training", "trainer", "main"};
     const bool tries = stem != "test" && has_word(stem, kTried) && !has_word(stem, kTrains);
-    if (tries || stem.starts_with("test_") || stem.ends_with("_test") || stem == "conftest" || in_any(kTests))
+    const auto is_of_tests = [](std::string_view folder) {
+        return folder.ends_with("_test") || folder.ends_with("_tests");
+    };
+    if (tries || stem.starts_with("test_") || stem.ends_with("_test") || stem == "conftest" ||
+        in_any(kTests) || is_in_folder(path, is_of_tests))
         return CodeKind::test;
     const bool is_old = is_called_old(stem) || is_in_folder(path, is_called_old);
     if (is_old || in_any(kRetired) || is_in_folder(path, is_dated)) return CodeKind::retired;

@@ -253,10 +253,11 @@ TensorDType TensorDTypes::of_kept(const Function& f, const Operand& operand) {
     return is_low_precision(found.dtype) ? found : unknown();
 }
 
-// torch.zeros(n, dtype=y.dtype), x.to(y.dtype): the dtype of y, when that is low.
+// torch.zeros(n, dtype=y.dtype), x.to(y.dtype): the dtype of y, when that is low; x.type_as(y).
 TensorDType TensorDTypes::of_asked(const Function& f, const Call& call) {
     constexpr std::string_view kDtype = ".dtype";
     if (!is_python(f)) return unknown();
+    if (leaf(call.name.str()) == "type_as" && call.args.size() == 2) return of(f, call.args[1]);
     for (const Operand& argument : call.args) {
         const std::string_view name = argument.name.str();
         if (argument.shape != Shape::dtype || argument.dtype != DType::unknown || !name.ends_with(kDtype))

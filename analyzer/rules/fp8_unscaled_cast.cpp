@@ -87,6 +87,15 @@ bool is_checked(const Function& f, const Call& cast, DType to) {
     });
 }
 
+// if w.dtype == torch.float8_e4m3fn: values that are fp8 already come back from an op that has no fp8.
+bool asks_for_fp8(const Function& f, const Call& cast) {
+    return std::ranges::any_of(f.calls, [&](const Call& test) {
+        return &test < &cast && test.op.name() == "eq" &&
+               std::ranges::any_of(
+                   test.args, [](const Operand& o) { return o.shape == Shape::dtype && is_fp8(o.dtype); });
+    });
+}
+
 std::string message_of(DType dtype, const Operand& value) {
     return (value.name.empty() ? "a tensor" : "'" + std::string(value.name.str()) + "'") + " is cast to " +
            std::string(label(dtype)) + " without a scale: values above " + shown(largest_value(dtype)) +
@@ -118,7 +127,7 @@ void tensor_cast(const RuleContext& context, const Function& f, const Call& call
         return &other < &call && other.in_place && !other.args.empty() && is_tamed(other) &&
                same_value(other.args.front(), value);
     });
-    if (in_place || is_checked(f, call, dtype)) return;
+    if (in_place || is_checked(f, call, dtype) || asks_for_fp8(f, call)) return;
     // x.to(fp8).to(torch.float32): rounded on purpose, to see what fp8 makes of a scale or of a weight.
     const Call* widened = consumer(f, call, [](const Call& c) { return is_wide(c.result.dtype); });
     const Severity given = widened ? Severity::note : Severity::warning;

@@ -3,7 +3,7 @@
 // What   A sum is kept in fp16, bf16 or fp8 while a loop, a tree reduction or repeated calls add to
 //        it.
 // Why    Every addition rounds to the few bits of the accumulator: a sum of ones stops growing at
-//        2048 in fp16 and at 256 in bf16, and fp16 ends at 65504.
+//        2048 in fp16 and at 256 in bf16, and fp16 ends at 65504. A tree rounds at each level: a warning.
 // Fix    Accumulate in float and convert once, when the result is stored.
 // Silent Float accumulators with a half store at the end; max, min and products; templates that are
 //        only instantiated with float. Few terms are a note: 32 in sequence, or a tree over 16; so
@@ -106,7 +106,8 @@ Severity severity_of(const RuleContext& context, const Function& f, const Accumu
     if (a.shared && is_widened(f, a, false)) return Severity::note;
     // How often a method is called on one object is not known either.
     const bool certain = are_many(a.at_least, a.form) && a.form != AccumulateForm::member && !is_window(f, a);
-    if (certain) return error_if_proven(a.dtype);
+    // A tree joins totals level by level: each rounds once, and none of them stops growing.
+    if (certain && !tree) return error_if_proven(a.dtype);
     return is_python(f) ? Severity::note : Severity::warning;
 }
 

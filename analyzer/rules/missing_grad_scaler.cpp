@@ -11,10 +11,14 @@
 // Tests  testdata/lint/MP201.md, tests/analyzer/rules/missing_grad_scaler_test.cpp
 
 #include <algorithm>
+#include <array>
 
+#include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/dataflow.hpp"
 #include "analyzer/analyses/engines.hpp"
 #include "analyzer/analyses/loss_scales.hpp"
 #include "analyzer/analyses/optimizer_parameters.hpp"
+#include "analyzer/analyses/program_options.hpp"
 #include "analyzer/analyses/protocol.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/region/calls.hpp"
@@ -73,12 +77,25 @@ bool is_bf16_on_its_devices(const RuleContext& context, const Function& opens) {
            });
 }
 
+// {"bfloat16": torch.bfloat16, "float16": torch.float16}[args.dtype], where nothing gives the option "float16".
+bool is_never_chosen(const RuleContext& context, const Site& region) {
+    const Function& f = *region.function;
+    const Operand* const dtype = keyword_argument(region.call(), "dtype");
+    const Call* const read = dtype ? call_of(f, *dtype) : nullptr;
+    if (!read || !reads_entry(*read)) return false;
+    constexpr std::array<std::string_view, 3> kSpellings{"float16", "fp16", "half"};
+    return std::ranges::all_of(kSpellings, [&](std::string_view name) {
+        return default_other_than(context, f, read->args[1], name).has_value();
+    });
+}
+
 // Why the gradients are fp16; an empty message when that is not known.
 Cause cause_of(const RuleContext& context, OptimizerParameters& parameters, const Violation& v) {
     const Protocol& protocol = protocol_of(context);
     if (v.before.known()) {
         const Event region = protocol.roles().event(*v.before.function, v.before.call());
-        const bool is_note = region.by_option || is_bf16_on_its_devices(context, *v.before.function);
+        const bool is_note = region.by_option || is_bf16_on_its_devices(context, *v.before.function) ||
+                             is_never_chosen(context, v.before);
         return {region.certain ? Severity::error
                 : is_note      ? Severity::note
                                : Severity::warning,

@@ -37,6 +37,28 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--low", action="store_true")
 main(parser.parse_args(), [])
 )";
+constexpr const char* kTable = R"(import argparse
+import numpy as np
+import torch
+
+
+def main(args, path):
+    chosen = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}[args.dtype]
+    net = torch.nn.Linear(8, 8).cuda()
+    optimizer = torch.optim.AdamW(net.parameters())
+    context = torch.autocast("cuda", dtype=chosen)
+    for x in np.fromfile(path, dtype=np.float32):
+        with context:
+            loss = net(torch.tensor(x, dtype=torch.float32)).square().mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--dtype", type=str, default="float32")
+main(parser.parse_args(), "x.bin")
+)";
 constexpr const char* kLogits = R"(import torch
 import torch.nn.functional as F
 from transformers import AutoModelForCausalLM
@@ -65,6 +87,11 @@ class Pool(nn.Module):
 
 def sums(values: Tensor, segment_ids: Tensor):
     return torch.zeros_like(values).scatter_add_(0, segment_ids, values)
+
+
+def positive(values, ids, weights):
+    kept = torch.relu(values)
+    return torch.zeros_like(kept).scatter_add_(0, ids, weights.type_as(kept))
 
 
 def counts(ids: Tensor):
@@ -128,20 +155,33 @@ TEST_F(Cli, AnOlderTransformersReturnsLogitsInFp32) {
     EXPECT_THAT(softmax(), Contains("MP102 warning"));
 }
 
+// Who asks for fp16 by hand makes the scaler himself.
+TEST_F(Cli, Fp16InATableThatNoTextChoosesNeedsNoScaler) {
+    const auto scaler = [&] { return levels(". --select MP201"); };
+    write("p/.git/HEAD", "");
+    write("p/train.py", kTable);
+    EXPECT_THAT(scaler(), ElementsAre("MP201 note"));
+    write("p/run.sh", "python train.py --dtype bfloat16\n");
+    EXPECT_THAT(scaler(), ElementsAre("MP201 note"));
+    write("p/run.sh", "python train.py --dtype float16\n");
+    EXPECT_THAT(scaler(), ElementsAre("MP201 warning"));
+}
+
 // Nothing in a library says what its users pass.
 TEST_F(Cli, AnAssumptionAsksWhatBreaksInHalf) {
     write("p/lib.py", kLibrary);
     EXPECT_EQ(stubs("lib.py").code, 0);
     const Outcome o = stubs("--assume bf16 lib.py");
     EXPECT_EQ(o.code, 1);
-    EXPECT_THAT(o.out, AllOf(HasSubstr("lib.py:8:"), HasSubstr("lib.py:12:"), HasSubstr("2 warnings")));
+    EXPECT_THAT(o.out, AllOf(HasSubstr("lib.py:8:"), HasSubstr("lib.py:12:"), HasSubstr("lib.py:17:"),
+                             HasSubstr("3 warnings")));
     EXPECT_THAT(o.out, HasSubstr("'x' is taken as bf16 (--assume)"));
     write("p/mp-lint.toml", "assume = \"fp16\"\n");
     EXPECT_THAT(stubs("lib.py").out, HasSubstr("in fp16"));
     // What a caller of the program passes is known.
     write("p/mp-lint.toml", "");
     write("p/lib.py", std::string(kLibrary) + "\n\nsums(torch.ones(9), torch.zeros(9, dtype=torch.int64))\n");
-    EXPECT_THAT(stubs("--assume bf16 lib.py").out, HasSubstr("1 warning"));
+    EXPECT_THAT(stubs("--assume bf16 lib.py").out, HasSubstr("(1 warning)"));
 }
 
 TEST_F(Cli, AProjectThatNamesNoOlderDeviceNeedsNoStricterQuestion) {
