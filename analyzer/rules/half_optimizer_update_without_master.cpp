@@ -471,6 +471,7 @@ void check(const RuleContext& context, Findings& out) {
         if (!is_low_precision(u.dtype) || !u.subtracts || u.interpolates) return;
         if (u.has_master && !u.master_optional) return;
         if (!reads_a_gradient(f, u) || computes_statistics(f) || is_array_of_caller(f, u)) return;
+        if (mentions(u.target.str(), "grad")) return;  // d loss / d logits = p - y: a gradient is computed
         const Store store = rounding_of(context.program, u);
         if (store.rounding != Rounding::nearest) return;
         std::vector<Note> notes;
