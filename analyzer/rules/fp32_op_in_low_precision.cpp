@@ -246,9 +246,9 @@ private:
     // mse_loss(fp16, fp32) is computed in fp32: the widest dtype of the tensors decides. unknown: that of one is not
     // known.
     DType widest_beside(const Function& f, const Call& call) {
-        // torch.stft multiplies its input by the window.
+        // torch.stft multiplies its input by the window, which a program makes in fp32 and keeps.
         const Operand* window = call.op.name() == "stft" ? keyword_argument(call, "window") : nullptr;
-        if (window && is_wide(dtypes_.of(f, *window).dtype)) return DType::fp32;
+        if (window && !is_low_precision(dtypes_.of(f, *window).dtype)) return DType::fp32;
         if (!traits_of(call.op).has(Trait::promotes)) return DType::fp16;
         DType widest = DType::fp16;
         for (const Operand& o : call.args) {
