@@ -119,7 +119,7 @@ ModuleDType ModuleDTypes::of_module(const Function& f, const Operand& module, co
 // Gives `take` what each caller passes for a parameter, the program's own callers first, until it returns true.
 // `of` says what one argument is.
 template <typename Of, typename Take>
-void ModuleDTypes::for_each_passed(const Function& f, std::int32_t param, Of of, Take take) {
+void ModuleDTypes::for_each_passed(const Function& f, std::int32_t param, const Of& of, Take take) {
     for (const Call* call : callers_by_weight(context_, f)) {
         const Function* caller = context_.program.owner(*call);
         const Operand* argument = caller ? argument_for(*call, f, param) : nullptr;

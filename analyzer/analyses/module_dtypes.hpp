@@ -63,7 +63,7 @@ private:
     TensorDType of_item(const Function&, const Operand& tensor);
     TensorDType of_passed(const Function&, std::int32_t param);
     template <typename Of, typename Take>
-    void for_each_passed(const Function&, std::int32_t param, Of, Take);
+    void for_each_passed(const Function&, std::int32_t param, const Of&, Take);
     // What a caller passes for a parameter.
     using PassedDType = std::function<TensorDType(const Function& caller, const Operand&, const Call&)>;
     TensorDType first_low_passed(const Function&, std::int32_t param, const PassedDType&);

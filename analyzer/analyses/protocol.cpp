@@ -73,11 +73,11 @@ bool Protocol::is_made_in_vain(const MadeScaler& s) const {
                std::ranges::any_of(f->definitions,
                                    [&](const Definition& d) { return leaf(d.name.str()) == name; }) ||
                std::ranges::any_of(f->calls, [&](const Call& c) {
-                   for (std::size_t i = 0; i < c.args.size(); ++i)
-                       if (is_it(*f, c.args[i]))
-                           return i > 0 || c.kind != CallKind::method ||
-                                  !reads_scaler_state(leaf(c.name.str()));
-                   return false;
+                   const auto it =
+                       std::ranges::find_if(c.args, [&](const Operand& o) { return is_it(*f, o); });
+                   if (it == c.args.end()) return false;
+                   const bool is_receiver = it == c.args.begin() && c.kind == CallKind::method;
+                   return !is_receiver || !reads_scaler_state(leaf(c.name.str()));
                });
     });
 }
