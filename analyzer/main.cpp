@@ -138,7 +138,8 @@ Status read_outputs(const cli::Values& map, std::vector<Output>& outputs) {
     return Done{};
 }
 
-Status read_device(const cli::Values& map, LintOptions& lint) {
+// What the program itself does not say.
+Status read_program(const cli::Values& map, LintOptions& lint) {
     if (map.has("policy")) {
         for (const std::string& file : map.list("policy"))
             lint.policy_files.push_back(absolute_path(file, lint.working_directory));
@@ -208,7 +209,7 @@ Status fill(const cli::Values& map, CommandLine& line) {
     line.show_command = map.has("show-command");
     for (const Status& status :
          {read_rules(map, line.lint), read_numbers(map, line.lint), read_outputs(map, line.outputs),
-          read_profile(map, line.lint), read_device(map, line.lint), read_adoption(map, line.adopt),
+          read_profile(map, line.lint), read_program(map, line.lint), read_adoption(map, line.adopt),
           cli::one_of("--color", line.color, kColors)}) {
         if (!status) return status;
     }

@@ -53,8 +53,8 @@ public:
     TensorDTypes& tensors() { return tensors_; }
 
 private:
-    static constexpr int kFarthest =
-        8;  // calls, callers and attributes that are followed from one place, in all
+    // Calls, callers and attributes that are followed from one place, in all.
+    static constexpr int kFarthest = 8;
     // By function, and name or parameter of the module.
     using Answers = std::map<std::tuple<const Function*, Symbol, std::int32_t>, ModuleDType>;
     template <typename Find>

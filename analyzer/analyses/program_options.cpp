@@ -68,7 +68,7 @@ std::optional<double> default_number(const Function& body, const Definition& d) 
 }
 
 // torch.zeros(n, dtype=torch.float32): no value of an option "dtype".
-bool makes_array(const Call& call) {
+bool is_of_array_library(const Call& call) {
     return call.name.str().starts_with("torch.") || call.name.str().starts_with("numpy.");
 }
 
@@ -76,7 +76,7 @@ bool makes_array(const Call& call) {
 template <typename Test>
 bool all_given(const Function& f, std::string_view name, Test test) {
     const auto is_good = [&](const Call& call) {
-        const bool is_own = !has_options_of_its_own(leaf(call.name.str())) && !makes_array(call);
+        const bool is_own = !has_options_of_its_own(leaf(call.name.str())) && !is_of_array_library(call);
         const Operand* given = is_own ? keyword_argument(call, name) : nullptr;
         const bool by_name = leaf(call.name.str()) == "__setitem__" || leaf(call.name.str()) == "setattr";
         const bool stores = by_name && call.args.size() > 2 && spelled(call.args[1]) == name;
@@ -362,25 +362,32 @@ bool names_configuration(std::string_view name) {
     return std::ranges::any_of(kWords, [&](std::string_view word) { return mentions(leaf(name), word); });
 }
 
-// Some code gives a value of this name: dict(clip=5), cfg.clip = 5, cfg["clip"] = 5.
+// dict(clip=5), cfg.clip = 5, clip = 5 of a module or a class: a value of that name for which the test holds.
+template <typename Test>
+bool names_value(const Function& f, std::string_view name, Test test) {
+    const auto is_it = [&](Symbol of, const Operand& value) { return leaf(of.str()) == name && test(value); };
+    return std::ranges::any_of(f.definitions, [&](const Definition& d) { return is_it(d.name, d.value); }) ||
+           std::ranges::any_of(f.settings, [&](const Setting& s) { return is_it(s.key, s.value); }) ||
+           std::ranges::any_of(f.calls, [&](const Call& c) {
+               return std::ranges::any_of(c.args, [&](const Operand& o) { return is_it(o.keyword, o); });
+           });
+}
+
+// What the call stores under the name: 5 of cfg["clip"] = 5. nullptr where it does not.
+const Operand* stored_under(const Call& call, std::string_view name) {
+    const bool stores = leaf(call.name.str()) == "__setitem__" && call.args.size() > 2 &&
+                        is_quoted(call.args[1].constant.str()) && spelled(call.args[1]) == name;
+    return stores ? &call.args[2] : nullptr;
+}
+
+// Some code gives a value of this name.
 bool is_set_in_code(const Program& program, std::string_view key) {
-    const auto is_off = [](const Operand& o) {
-        return o.constant.str() == "None" || truth_of(o.constant.str()) == false;
+    const auto is_on = [](const Operand& o) {
+        return o.constant.str() != "None" && truth_of(o.constant.str()) != false;
     };
-    const std::string quoted = "'" + std::string(key) + "'";
     return std::ranges::any_of(program.functions(), [&](const Function* f) {
-        const auto is_it = [&](const auto& named, Symbol name) {
-            return leaf(name.str()) == key && !is_off(named);
-        };
-        return std::ranges::any_of(f->definitions,
-                                   [&](const Definition& d) { return is_it(d.value, d.name); }) ||
-               std::ranges::any_of(f->settings, [&](const Setting& s) { return is_it(s.value, s.key); }) ||
-               std::ranges::any_of(f->calls, [&](const Call& c) {
-                   const bool stores = leaf(c.name.str()) == "__setitem__" && c.args.size() > 2 &&
-                                       c.args[1].constant.str() == quoted;
-                   return stores ||
-                          std::ranges::any_of(c.args, [&](const Operand& o) { return is_it(o, o.keyword); });
-               });
+        return names_value(*f, key, is_on) ||
+               std::ranges::any_of(f->calls, [&](const Call& c) { return stored_under(c, key) != nullptr; });
     });
 }
 
@@ -423,24 +430,17 @@ bool turns_on(std::string_view constant) {
     return number ? *number > 0 : truth_of(constant) == true || is_quoted(constant);
 }
 
-// Some constant of the program gives the name a value: dict(clip=5), cfg.clip = 5, a default.
+// Some constant of the function gives the name such a value, also a default.
 bool is_turned_on(const Function& f, std::string_view name) {
-    const auto is_on = [&](Symbol of, const Operand& value) {
-        return leaf(of.str()) == name && turns_on(value.constant.str());
+    const auto is_on = [](const Operand& value) { return turns_on(value.constant.str()); };
+    const auto is_default = [&](const Parameter& p) {
+        return p.name.str() == name && turns_on(p.constant.str());
     };
-    return std::ranges::any_of(f.definitions, [&](const Definition& d) { return is_on(d.name, d.value); }) ||
-           std::ranges::any_of(f.settings, [&](const Setting& s) { return is_on(s.key, s.value); }) ||
-           std::ranges::any_of(
-               f.params,
-               [&](const Parameter& p) { return p.name.str() == name && turns_on(p.constant.str()); }) ||
+    return names_value(f, name, is_on) || std::ranges::any_of(f.params, is_default) ||
            std::ranges::any_of(f.calls, [&](const Call& c) {
-               const bool stores = leaf(c.name.str()) == "__setitem__" && c.args.size() > 2 &&
-                                   spelled(c.args[1]) == name && turns_on(c.args[2].constant.str());
-               const Operand* value = leaf(c.name.str()) == "add_argument" && defines(c, name)
-                                          ? keyword_argument(c, "default")
-                                          : nullptr;
-               return stores || (value && turns_on(value->constant.str())) ||
-                      std::ranges::any_of(c.args, [&](const Operand& o) { return is_on(o.keyword, o); });
+               const bool is_option = leaf(c.name.str()) == "add_argument" && defines(c, name);
+               const Operand* value = is_option ? keyword_argument(c, "default") : stored_under(c, name);
+               return value && is_on(*value);
            });
 }
 

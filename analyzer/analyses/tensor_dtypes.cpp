@@ -93,14 +93,6 @@ bool is_part_of_output(std::string_view name) {
     return std::ranges::any_of(kEndings, [&](std::string_view ending) { return name.ends_with(ending); });
 }
 
-bool gives_values(const Call& call, std::size_t item) {
-    constexpr std::array<std::string_view, 9> kFirst{"max",    "min",  "topk",   "sort",  "kthvalue",
-                                                     "median", "mode", "cummax", "cummin"};
-    constexpr std::array<std::string_view, 4> kEach{"split", "chunk", "unbind", "tensor_split"};
-    const std::string_view op = call.op.name();
-    return !call.args.empty() && (any_of(op, kEach) || (item == 0 && any_of(op, kFirst)));
-}
-
 // What a region makes of the result of an op that its list casts, whatever the inputs are.
 std::optional<TensorDType> cast_by(const Context& region, Category category) {
     switch (category) {
@@ -472,7 +464,8 @@ TensorDType TensorDTypes::of_op(const Function& f, const Call& call) {
 // One item of what a function of the program returns, and the values of x.max(dim), topk and split.
 TensorDType TensorDTypes::of_item(const Function& f, const Item& item) {
     const Call* made = call_of(f, *item.held);
-    if (made && gives_values(*made, item.at)) return of(f, made->args.front());
+    if (made && !made->args.empty() && item_has_elements(traits_of(made->op), item.at))
+        return of(f, made->args.front());
     const Function* callee = made ? context_.program.definition(made->callee) : nullptr;
     if (!callee) return unknown();
     const TensorDType returned = of_returned(*callee, [&](const Operand& value) {
@@ -539,8 +532,9 @@ TensorDType TensorDTypes::of_parameter(const Function& f, std::int32_t param) {
 TensorDType TensorDTypes::of_given(const Function& f, std::int32_t param) const {
     if (context_.assume == DType::unknown || !may_be_given(f, param)) return unknown();
     const std::string_view name = f.params[static_cast<std::size_t>(param)].name.str();
-    const std::string text = quoted(name).substr(1) + " is taken as " + std::string(label(context_.assume));
-    return {.dtype = context_.assume, .proven = true, .chain = {{f.span, text + " (--assume)"}}};
+    std::string text =
+        "'" + std::string(name) + "' is taken as " + std::string(label(context_.assume)) + " (--assume)";
+    return {.dtype = context_.assume, .proven = true, .chain = {{f.span, std::move(text)}}};
 }
 
 }  // namespace mp::lint

@@ -59,23 +59,13 @@ AccumulateOp accumulate_op(std::string_view op) {
     return AccumulateOp::other;
 }
 
-template <std::size_t N>
-bool is_one_of(const std::string_view (&ops)[N], const Call& call) {
-    return std::ranges::find(ops, call.op.name()) != std::end(ops) && !call.args.empty();
-}
-
-// `a, b = x.chunk(2)`: parts of a tensor. Texts have split(), too.
-bool splits(const Call& call) {
-    constexpr std::string_view kOps[] = {"chunk", "split", "split_with_sizes", "tensor_split", "unbind"};
-    return is_one_of(kOps, call) && (call.op.name() != "split" || call.args[0].shape == Shape::tensor ||
-                                     call.args[0].dtype != DType::unknown);
-}
-
-// `values, indices = x.topk(5)`
-bool chooses(const Call& call) {
-    constexpr std::string_view kOps[] = {"max",    "min",  "topk",   "sort",  "kthvalue",
-                                         "median", "mode", "cummax", "cummin"};
-    return is_one_of(kOps, call);
+// `a, b = x.chunk(2)`, and `values` of `values, indices = x.topk(5)`. Texts have split(), too.
+bool item_is_of_tensor(const Call& call, std::size_t item) {
+    if (call.args.empty()) return false;
+    const Operand& whole = call.args[0];
+    const bool may_be_text =
+        call.op.name() == "split" && whole.shape != Shape::tensor && whole.dtype == DType::unknown;
+    return !may_be_text && item_has_elements(traits_of(call.op), item);
 }
 
 // Modules whose items are called one by one.
@@ -184,7 +174,7 @@ void Builder::assign_items(Node targets, const Value& value) {
         if (is_sizes(value.is)) {
             item.is.shape = Shape::scalar;
             item.is.dtype = DType::int64;
-        } else if (call && (splits(*call) || (i == 0 && chooses(*call)))) {
+        } else if (call && item_is_of_tensor(*call, i)) {
             item.is.shape = Shape::tensor;
             item.is.dtype = call->args[0].dtype;
         } else if (call) {
@@ -227,8 +217,8 @@ Value Builder::unpacked(const Value& value, std::size_t item, Node target) {
         const Call& made = f_.calls[static_cast<std::size_t>(value.is.call)];
         const std::string_view name = made.name.str();
         const bool forward = name.ends_with(".__call__") || name.ends_with(".forward");
-        const bool may_hold = !made.callee.empty() || forward || splits(made) ||
-                              (item == 0 && chooses(made)) || fills_classes(made);
+        const bool may_hold =
+            !made.callee.empty() || forward || item_is_of_tensor(made, item) || fills_classes(made);
         if (made.kind == CallKind::constructor || !may_hold) return {};
     } else if (value.is.param == kNone) {
         return {};

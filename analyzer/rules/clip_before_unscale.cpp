@@ -72,9 +72,9 @@ Finding finding_of(const RuleContext& context, const Violation& v) {
     const std::string name = shown(scaler, "the scaler");
     const bool measures = only_measures(v.at.call());
     Finding made{.rule = "MP203",
-                 .severity = measures          ? Severity::note
-                             : !choice.empty() ? Severity::warning
-                                               : v.at_most,
+                 .severity = measures         ? Severity::note
+                             : choice.empty() ? v.at_most
+                                              : Severity::warning,
                  .span = v.at.call().span,
                  .message = measures ? "norm of gradients that are still multiplied by the loss scale"
                                      : "gradients are clipped while they are still multiplied by the "

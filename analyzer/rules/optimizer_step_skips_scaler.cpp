@@ -11,6 +11,7 @@
 // Tests  testdata/lint/MP204.md, tests/analyzer/rules/optimizer_step_skips_scaler_test.cpp
 
 #include <algorithm>
+#include <utility>
 
 #include "analyzer/analyses/arguments.hpp"
 #include "analyzer/analyses/loss_scales.hpp"
@@ -54,44 +55,36 @@ bool looks_for_infinities(const RuleContext& context, const Function& steps) {
     });
 }
 
-void check_unscaled(const RuleContext& context, Findings& out) {
-    for (const Violation& v : violations_of(context, Defect::step_unchecked)) {
-        if (looks_for_infinities(context, *v.at.function)) continue;
-        Finding made{
-            .rule = "MP204",
-            .severity = v.at_most,
-            .span = v.at.call().span,
-            .message =
-                "the optimizer steps without the scaler after unscale_: a step with infinite "
-                "gradients is not skipped, and every overflow ends in NaN weights",
-            .fix = "let the scaler step: it knows that the gradients are divided, and what it has found",
-            .notes = {},
-            .function = {}};
-        add_note(made.notes, v.before, "the gradients are divided here");
-        made.edits = through_scaler(protocol_of(context).scaler_in(*v.at.function), v);
-        emit(context, *v.at.function, std::move(made), out);
-    }
+void report(const RuleContext& context, const Violation& v, std::string message, std::string fix,
+            std::string before, Findings& out) {
+    Finding made{.rule = "MP204",
+                 .severity = v.at_most,
+                 .span = v.at.call().span,
+                 .message = std::move(message),
+                 .fix = std::move(fix),
+                 .notes = {},
+                 .function = {}};
+    add_note(made.notes, v.before, std::move(before));
+    made.edits = through_scaler(protocol_of(context).scaler_in(*v.at.function), v);
+    emit(context, *v.at.function, std::move(made), out);
 }
 
 void check(const RuleContext& context, Findings& out) {
-    check_unscaled(context, out);
-    for (const Violation& v : violations_of(context, Defect::step_around)) {
-        if (is_in_accelerator(context, v.before)) continue;
-        const std::string name = shown(protocol_of(context).scaler_in(*v.at.function), "the scaler");
-        Finding made{.rule = "MP204",
-                     .severity = v.at_most,
-                     .span = v.at.call().span,
-                     .message =
-                         "the optimizer steps with gradients that are still multiplied by the "
-                         "loss scale of " +
-                         name,
-                     .fix = "let the scaler step: step(optimizer) of the scaler, then its update()",
-                     .notes = {},
-                     .function = {}};
-        add_note(made.notes, v.before, "backward of the scaled loss");
-        made.edits = through_scaler(protocol_of(context).scaler_in(*v.at.function), v);
-        emit(context, *v.at.function, std::move(made), out);
-    }
+    for (const Violation& v : violations_of(context, Defect::step_unchecked))
+        if (!looks_for_infinities(context, *v.at.function))
+            report(context, v,
+                   "the optimizer steps without the scaler after unscale_: a step with infinite gradients is "
+                   "not "
+                   "skipped, and every overflow ends in NaN weights",
+                   "let the scaler step: it knows that the gradients are divided, and what it has found",
+                   "the gradients are divided here", out);
+    for (const Violation& v : violations_of(context, Defect::step_around))
+        if (!is_in_accelerator(context, v.before))
+            report(context, v,
+                   "the optimizer steps with gradients that are still multiplied by the loss scale of " +
+                       shown(protocol_of(context).scaler_in(*v.at.function), "the scaler"),
+                   "let the scaler step: step(optimizer) of the scaler, then its update()",
+                   "backward of the scaled loss", out);
 }
 
 }  // namespace

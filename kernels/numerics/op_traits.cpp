@@ -92,6 +92,13 @@ Traits traits_of(std::string_view name) { return find(table().ops, name); }
 Traits traits_of_collective(std::string_view name) { return find(table().collectives, name); }
 Traits traits_of_recorded(std::string_view op) { return find(table().recorded, base_name(op)); }
 
+bool item_has_elements(Traits traits, std::size_t item) {
+    const bool chooses =
+        traits.has(Trait::several) && traits.has(Trait::by_index) && traits.has(Trait::chooses);
+    const bool is_part = traits.has(Trait::several) && traits.has(Trait::moves);
+    return is_part || (item == 0 && (chooses || traits.has(Trait::extremes)));
+}
+
 bool spells_finite_test(std::string_view name) {
     static constexpr std::array<std::string_view, 4> kParts{"isfinite", "isnan", "isinf", "finitef"};
     return std::ranges::any_of(kParts,

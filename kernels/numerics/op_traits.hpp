@@ -4,6 +4,7 @@
 // trait in one sentence. Only the overload for Op uses interned strings; the torch adapter, which has none,
 // compiles op_traits.cpp alone.
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -91,6 +92,10 @@ Traits traits_of_collective(std::string_view name);
 // By the name that a recording has: "aten::_foreach_add_", "aten::native_layer_norm_backward". The traits are
 // those of base_name().
 Traits traits_of_recorded(std::string_view op);
+
+// Of an op that gives several tensors: whether this one has elements of the first input. All parts of chunk, and the
+// values that topk chooses, but not the indices beside them.
+bool item_has_elements(Traits, std::size_t item);
 
 // Whether a function of C++ or CUDA asks if a number is infinite or NaN, by its own name: isfinite, __isnanf, __hisinf,
 // finitef. Ops of PyTorch have Trait::finite_test.

@@ -37,6 +37,18 @@ TEST(OpTraits, NamesOfTheDispatcherAreNoSpellings) {
     EXPECT_TRUE(traits_of("mkldnn_rnn_layer").has(Trait::own_integers));
 }
 
+TEST(OpTraits, OfSeveralResultsSomeHaveElementsOfTheInput) {
+    for (const char* name : {"chunk", "split", "split_with_sizes", "tensor_split", "unbind"})
+        EXPECT_TRUE(item_has_elements(traits_of(name), 0) && item_has_elements(traits_of(name), 1)) << name;
+    for (const char* name :
+         {"topk", "sort", "max", "min", "kthvalue", "median", "mode", "cummax", "cummin"}) {
+        EXPECT_TRUE(item_has_elements(traits_of(name), 0)) << name;
+        EXPECT_FALSE(item_has_elements(traits_of(name), 1)) << name << ": indices";
+    }
+    for (const char* name : {"var_mean", "svd", "unique", "argsort", "relu"})
+        EXPECT_FALSE(item_has_elements(traits_of(name), 0)) << name;
+}
+
 TEST(OpTraits, KernelsThatPyTorchLacks) {
     for (const char* name : {"torch.linalg.inv", "torch.quantile", "torch.svd"})
         EXPECT_TRUE(traits_of(op_from_spelling(name)).has(Trait::no_half)) << name;
