@@ -94,13 +94,17 @@ def positive(values, ids, weights):
     return torch.zeros_like(kept).scatter_add_(0, ids, weights.type_as(kept))
 
 
-def counts(ids: Tensor):
-    return torch.zeros_like(ids).scatter_add_(0, ids, ids)
+def counts(order: Tensor):
+    return torch.zeros_like(order).scatter_add_(0, order, order)
 
 
 def exact(x: Tensor, index):
     wide = x.float()
     return torch.zeros_like(wide).index_add_(0, index, wide)
+
+
+def hits(mask: Tensor, index):
+    return torch.zeros_like(mask).index_add_(0, index, mask)
 )";
 
 // Each line is on with the cache of the one before.
